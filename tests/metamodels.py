@@ -2,7 +2,8 @@
 keys and values that a token leaves in the cache.
 
 `python -m tests.metamodels` writes tests/vectors/removed_keys.json anew: for each file of
-tests/configs and each key that is taken away, what the rest builds (null: nothing).
+tests/configs and each key that is taken away, what the rest builds (null: nothing); and the
+parameters of the networks of tests/vectors/deployed.json.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from perfmodel.networks.huggingface.config import WITHOUT_EFFECT
 
 CONFIGS = Path(__file__).parent / "configs"
 REMOVED = Path(__file__).parent / "vectors" / "removed_keys.json"
+DEPLOYED = Path(__file__).parent / "vectors" / "deployed.json"
 NOT_BUILT = {"mpt-1b": "transformers' MPT has neither learned positions nor biases"}
 _HEADS = {
     "bert": "BertForPreTraining", "t5": "T5ForConditionalGeneration",
@@ -66,6 +68,8 @@ def _model(transformers, config, data):
 def _cached(config):
     """Elements of keys and values of one token in every layer of a decoder."""
     kind = config.model_type
+    if not hasattr(config, "num_attention_heads"):  # states alone
+        return None
     if kind in ("bert", "t5", "switch_transformers"):
         return None
     if kind.startswith("deepseek"):
@@ -113,7 +117,15 @@ def removed():
     return found
 
 
+def deployed():
+    """The deployed networks, their parameters built anew."""
+    entries = json.loads(DEPLOYED.read_text(encoding="utf-8"))
+    return {name: entry | {"built": built(entry["keys"])[0]} for name, entry in entries.items()}
+
+
 if __name__ == "__main__":
+    rows = ",\n".join(f'"{name}": {json.dumps(row)}' for name, row in deployed().items())
+    DEPLOYED.write_text(f"{{\n{rows}\n}}\n", encoding="utf-8")
     REMOVED.parent.mkdir(exist_ok=True)
     lines = ",\n".join(f'"{name}": {json.dumps(row)}' for name, row in removed().items())
     REMOVED.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")

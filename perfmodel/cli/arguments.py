@@ -78,46 +78,23 @@ def written(suffixes: Sequence[str], path: str) -> str:
     return path
 
 
-def _use_learned(path: str) -> str:
-    """Corrects all predictions of the command. Raises `PerfmodelError` for a file that is none."""
-    from perfmodel.learned.active import corrected_by
+@dataclass(frozen=True, kw_only=True)
+class Corrected:
+    """What corrects the predictions of a command, from when it is read on."""
 
-    click.get_current_context().with_resource(corrected_by(path))
-    return path
+    learned: Annotated[str | None, FieldOption(KERNEL, "FILE")] = None
+    """Correct the model by what perfmodel learn wrote, where it learned of such runs."""
+    no_learned: Annotated[bool, FieldOption(KERNEL)] = False
+    """Predict by the model alone, without what published runs teach (docs/learn.md)."""
 
+    def __post_init__(self) -> None:
+        """Raises `UsageError` for both, and `PerfmodelError` for a file that is none."""
+        from perfmodel.learned.active import corrected_by
 
-Learned = Annotated[
-    str | None,
-    FieldOption(
-        KERNEL,
-        "FILE",
-        ("--learned",),
-        help="Correct the model by what perfmodel learn wrote, where it learned of such runs.",
-        read=_use_learned,
-    ),
-]
-
-
-def _drop_learned(is_dropped: bool) -> bool:
-    """With the flag, all predictions of the command are the model's alone."""
-    from perfmodel.learned.active import corrected_by
-
-    if is_dropped:
-        context = click.get_current_context()
-        if context.params.get("learned"):
+        if self.learned and self.no_learned:
             raise click.UsageError("--learned and --no-learned exclude each other; drop one")
-        context.with_resource(corrected_by(None))
-    return is_dropped
-
-
-NoLearned = Annotated[
-    bool,
-    FieldOption(
-        KERNEL,
-        help="Predict by the model alone, without what published runs teach (docs/learn.md).",
-        read=_drop_learned,
-    ),
-]
+        if self.learned or self.no_learned:
+            click.get_current_context().with_resource(corrected_by(self.learned))
 
 
 def _chart(path: str) -> str:
@@ -141,7 +118,7 @@ CHART = FieldOption("Chart", "FILE", ("--chart",), read=_chart)
 
 
 @dataclass(frozen=True)
-class Kernels:
+class Kernels(Corrected):
     """Kernels on devices: which of a library, and how devices share one."""
 
     device: Devices
@@ -160,10 +137,6 @@ class Kernels:
         default_factory=dict
     )
     """With --mesh: the axis along which a tensor is sharded, or whole: C=n, kv=whole; repeats."""
-    learned: Learned = None
-    """File of corrections."""
-    no_learned: NoLearned = False
-    """Whether nothing is corrected."""
 
     def schedules(self, operator: Operator) -> tuple[str, ...]:
         """The schedules. Raises `UnknownName` for one that the operator does not have."""

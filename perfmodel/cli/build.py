@@ -19,6 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass, replace
 from functools import wraps
 from importlib import import_module
+from operator import attrgetter
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import click
@@ -209,10 +210,10 @@ def declared(name: str, hint: Any, default: Any, noun: Any = None) -> Declared:
 
 
 def options(noun: Any, without: Collection[str] = ()) -> list[Declared]:
-    """The options of the fields of a dataclass."""
+    """The options of the fields of a dataclass, in the order of its `__init__`."""
     hints = get_type_hints(noun, include_extras=True)
     built = []
-    for field in fields(noun):
+    for field in sorted(fields(noun), key=attrgetter("kw_only")):
         default: Any = _REQUIRED if field.default is MISSING else field.default
         if field.default_factory is not MISSING:
             default = field.default_factory()

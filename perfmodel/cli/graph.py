@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from perfmodel.cli import ranges, spellings
-from perfmodel.cli.arguments import Devices, GraphSizes, Harness, Learned, NoLearned, SomeType
+from perfmodel.cli.arguments import Corrected, Devices, GraphSizes, Harness, SomeType
 from perfmodel.cli.build import command
 from perfmodel.cli.output import Shown
 from perfmodel.fieldoption import FieldOption
@@ -16,7 +16,7 @@ from perfmodel.render import Report, graphs
 
 
 @dataclass(frozen=True)
-class Asked:
+class Asked(Corrected):
     """What `graph` is asked for."""
 
     graph: Annotated[str, FieldOption(None, "GRAPH", argument=True, names="perfmodel.graph:names")]
@@ -29,10 +29,6 @@ class Asked:
     """Type of the data: bf16, fp16, fp8, fp32 (perfmodel list types)."""
     harness: Harness = "kernel"
     """Benchmark harness whose overhead is included."""
-    learned: Learned = None
-    """File of corrections."""
-    no_learned: NoLearned = False
-    """Whether nothing is corrected."""
     by: Annotated[str, FieldOption(None, "WHAT", single=True, names=graphs.BY)] = "node"
     """What has a line."""
 

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import product
 from typing import Annotated, Any, Literal
 
-from perfmodel.cli.arguments import CHART, Learned, Machines, NoLearned
+from perfmodel.cli.arguments import CHART, Corrected, Machines
 from perfmodel.cli.build import Values, asking_for, command
 from perfmodel.cli.deployments import Deployments, Lists
 from perfmodel.cli.drawing import Drawing
@@ -61,13 +61,9 @@ class Charts(Drawing):
 
 
 @dataclass(frozen=True)
-class Question:
+class Question(Corrected):
     """How lists combine, and what is shown of the deployments."""
 
-    learned: Learned = None
-    """File of corrections."""
-    no_learned: NoLearned = False
-    """Whether nothing is corrected."""
     pairs: Zip = False
     """Whether lists are paired element by element."""
     overlap: Annotated[bool, FieldOption(PLAN, spellings=("--overlap", "--two-batch-overlap"))] = (

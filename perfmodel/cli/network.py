@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import click
 
 from perfmodel.cli import spellings
-from perfmodel.cli.arguments import Devices, Learned, NoLearned, TypeName
+from perfmodel.cli.arguments import Corrected, Devices, TypeName
 from perfmodel.cli.build import Group, Values, asking_for
 from perfmodel.cli.drawing import Drawing
 from perfmodel.cli.leftout import possible
@@ -62,7 +62,7 @@ app = Networks(help=_HELP)
 
 
 @dataclass(frozen=True)
-class Pass:
+class Pass(Corrected):
     """A pass over a network, and what is shown of it."""
 
     network: NamedNetwork
@@ -75,10 +75,6 @@ class Pass:
     """Tokens of a sequence; with --pass decode, tokens in the KV cache."""
     pass_: Annotated[str, FieldOption(None, "PASS", single=True, names=PASSES)] = "forward"
     """Kind of pass."""
-    learned: Learned = None
-    """File of corrections."""
-    no_learned: NoLearned = False
-    """Whether nothing is corrected."""
     by: Annotated[str, FieldOption(None, "WHAT", single=True, names=tuple(render.BY))] = "class"
     """What has a line."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
-from perfmodel.cli.arguments import GraphSizes, Learned, NoLearned, OneDevice, SomeType, TableFile
+from perfmodel.cli.arguments import Corrected, GraphSizes, OneDevice, SomeType, TableFile
 from perfmodel.cli.build import command
 from perfmodel.cli.networkoptions import OneSystem
 from perfmodel.cli.output import Printed, say
@@ -22,7 +22,7 @@ _REPEATS = 4096  # a network repeats its layers, so the order of one layer repea
 
 
 @dataclass(frozen=True)
-class Asked:
+class Asked(Corrected):
     """What `profile` is asked for."""
 
     file: Annotated[str, FieldOption(None, "FILE", argument=True)]
@@ -40,10 +40,6 @@ class Asked:
     """System whose links collectives crossed (perfmodel list systems)."""
     all: bool = False
     """Show every line of the table."""
-    learned: Learned = None
-    """File of corrections."""
-    no_learned: NoLearned = False
-    """Whether nothing is corrected."""
     output: TableFile = None
     """Measured-run table to write (.csv)."""
 

@@ -13,7 +13,7 @@ import click
 
 from perfmodel.analysis import plans
 from perfmodel.cli import ranges
-from perfmodel.cli.arguments import CHART, ONE, Learned, Machines, NoLearned
+from perfmodel.cli.arguments import CHART, ONE, Corrected, Machines
 from perfmodel.cli.build import Values, asking_for, command
 from perfmodel.cli.combining import Grid
 from perfmodel.cli.drawing import NUMBERS, Drawing
@@ -31,13 +31,14 @@ from perfmodel.render.page import Page
 from perfmodel.render.refused import all_of
 from perfmodel.training.plan import Plan
 from perfmodel.training.result import Step
+from perfmodel.training.trainingrun import TrainingRun, cost
 
 MOST = 100_000
 """Limit on the plans of one command."""
 
 
 @dataclass(frozen=True)
-class Asked:
+class Asked(Corrected):
     """What `train` is asked for beside the fields of a plan."""
 
     network: NamedNetwork
@@ -50,10 +51,6 @@ class Asked:
     """Number of devices: a size, list (8,16) or range (64:1024:x2)."""
     global_batch: Annotated[int | None, FieldOption(STEP, single=True)] = None
     """Sequences of a step [default: one micro-batch of every copy]."""
-    learned: Learned = None
-    """File of corrections."""
-    no_learned: NoLearned = False
-    """Whether nothing is corrected."""
     pairs: Zip = False
     """Whether lists are paired element by element."""
     convention: Annotated[
@@ -91,7 +88,7 @@ class Plans(Drawing):
     without=("accumulation", "sequence", "data", "dropout", "precision", "loss", "ends",
              "training"),
 )  # fmt: skip
-def train(asked: Asked, values: Values, shown: Shown, drawing: Plans) -> None:
+def train(asked: Asked, run: TrainingRun, values: Values, shown: Shown, drawing: Plans) -> None:
     """Predict a training step: time with a range, its breakdown, and memory by kind.
 
     Lists and ranges make a grid of plans; impossible plans are listed with numbers that would fit.
@@ -122,10 +119,11 @@ def train(asked: Asked, values: Values, shown: Shown, drawing: Plans) -> None:
     fits = any(step.memory.fits for step in steps)
     if several and asked.fastest:
         steps = plans.fastest(steps)
+    costs = [cost(run, step, load(step.device)) for step in steps if run.tokens]
     if several or shown.form == "json":
-        shown.emit(render.several(steps, refused, asked.convention))
+        shown.emit(render.several(steps, refused, asked.convention, costs))
     else:
-        shown.emit(render.single(steps[0], asked.convention))
+        shown.emit(render.single(steps[0], asked.convention, costs))
     if not fits and not several:
         say(f"perfmodel: the plan {render.fit(steps[0])}")
     if not fits and asked.fastest:

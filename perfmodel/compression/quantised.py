@@ -31,6 +31,8 @@ class Format(Scheme):
     """Source of the definition."""
     scale_bits: float = 0.0
     """Bits of a group's scales."""
+    scales_group: int = 0
+    """Scales that share an fp32 scale of their own (double quantisation); 0: they have none."""
     zero_bits: float = 0.0
     """Bits of a group's zeros."""
     group: int = 0
@@ -53,7 +55,8 @@ class Format(Scheme):
     def bits_at(self, k: int) -> float:
         """Stored bits a weight, for a matrix with k rows (the reduced dimension): b + (scale +
         zero)/g + column/k."""
-        overhead = (self.scale_bits + self.zero_bits) / self.group if self.group else 0.0
+        scales = self.scale_bits + (32.0 / self.scales_group if self.scales_group else 0.0)
+        overhead = (scales + self.zero_bits) / self.group if self.group else 0.0
         return self.bits + overhead + self.channel_bits / k
 
     def in_groups_of(self, group: int) -> Format:

@@ -14,6 +14,8 @@ from dataclasses import replace
 from functools import lru_cache
 
 from perfmodel.errors import ProblemError, SizeError
+from perfmodel.networks.adapters import tuned
+from perfmodel.networks.finetuning import FineTuning
 from perfmodel.networks.layers.attention import attention
 from perfmodel.networks.layers.ends import embedding, head
 from perfmodel.networks.layers.inner import inner
@@ -59,12 +61,12 @@ def _segments(network: Network, setting: Setting) -> tuple[Segment, ...]:
     segments.append(_embedding(network, setting, network.blocks, name))
     segments += _blocks(network, setting, network.blocks, "block")
     if not setting.ends:
-        return tuple(segment for segment in segments if segment.block)
+        return tuned([segment for segment in segments if segment.block], setting)
     layer = Layer(network, setting)
     head(layer)
     if layer.operations:
         segments.append(Segment("head", 1, tuple(layer.operations)))
-    return tuple(segments)
+    return tuned(segments, setting)
 
 
 def parameters(network: Network, setting: Setting | None = None) -> tuple[tuple[Weight, int], ...]:
@@ -79,9 +81,12 @@ def parameters(network: Network, setting: Setting | None = None) -> tuple[tuple[
     )
 
 
-def parameter_count(network: Network) -> int:
-    """Parameters of a network."""
-    return sum(weight.elements * repeat for weight, repeat in parameters(network))
+def parameter_count(
+    network: Network, tuning: FineTuning | None = None, *, trained: bool = False
+) -> int:
+    """Parameters of a network and of its adapters; `trained`: those that train."""
+    pairs = parameters(network, Setting(batch=1, seq=1, training=True, tuning=tuning))
+    return sum(w.elements * repeat for w, repeat in pairs if w.trains or not trained)
 
 
 def active_count(network: Network, *, input_embedding: bool = True) -> int:
@@ -125,7 +130,9 @@ def block(layer: Layer, of: Block) -> None:
         _parallel_block(layer, of)
         return
     x = layer.x
-    parts = ("attention", "mlp") if of.cross is None else ("attention", "cross", "mlp")
+    parts = ["attention", *(["cross"] if of.cross is not None else ())]
+    if of.mlp.inner:
+        parts.append("mlp")
     for number, part in enumerate(parts, 1):
         x = _part(layer, of, x, part, number)
 

@@ -37,8 +37,52 @@ class Latent:
 
 
 @dataclass(frozen=True)
+class Indexer:
+    """Choice of the keys that a query attends to: small heads that share one key score all of them
+    (DeepSeek-V3.2-Exp, lightning indexer). Queries come from the queries' latent."""
+
+    heads: int
+    """Heads that score."""
+    size: int
+    """Width of such a head and of the key that they share."""
+    chosen: int
+    """Keys that are chosen for a query."""
+
+
+@dataclass(frozen=True)
+class State:
+    """A state of fixed size for each head, in place of keys and values of every token: state-space
+    layers (Mamba-2, 2405.21060) and linear attention (Gated DeltaNet, 2412.06464).
+
+    Heads of keys (`kv_heads`, groups in Mamba) are shared by heads of values (`heads`, of width
+    `head_size`).
+    """
+
+    key_size: int
+    """Width of a head's keys and queries: rows of the state."""
+    taps: int = 4
+    """Taps of the convolution before the state; 0: no convolution."""
+    taps_bias: bool = False
+    """Whether the convolution has a bias."""
+    gated: bool = False
+    """Whether a gate, from the layer's input, scales the output."""
+    rank: int = 0
+    """Width through which the gate and a decay of every key channel are projected (Kimi Linear);
+    0: the gate is projected directly, and a head has one decay."""
+    decays: int = 0
+    """Numbers that are projected for each head of values: its decay and strength."""
+    selective: int = 0
+    """Width of the time step, from which and from the convolved input a decay of every channel is
+    made (Mamba, 2312.00752); 0: decays come from the layer's input."""
+    scalars: int = 0
+    """Parameters of a head of values: its decay, bias and skip."""
+    norm: Literal["all", "head", "none"] = "none"
+    """Norm of the output: over all heads, over each head, or none."""
+
+
+@dataclass(frozen=True)
 class SelfAttention:
-    """Attention of a block: multi-head, grouped, or latent."""
+    """Attention of a block: multi-head, grouped, latent, or with a state of fixed size."""
 
     heads: int
     """Query heads."""
@@ -66,8 +110,18 @@ class SelfAttention:
     """Whether each head has a learned score that takes part in its softmax (gpt-oss)."""
     relative_buckets: int = 0
     """Learned biases of a head by distance (T5), in the first block of a stack; 0: none."""
+    value_size: int = 0
+    """Width of a head's values; 0: that of its keys."""
+    shared_values: bool = False
+    """Whether one projection makes keys and values (Gemma 4's global layers)."""
+    gated: bool = False
+    """Whether a gate of the output's width, from the same input, scales it (Qwen3-Next)."""
     latent: Latent | None = None
     """Latent attention, in place of plain projections."""
+    indexer: Indexer | None = None
+    """Choice of the keys that are attended to; None: all of the mask's."""
+    state: State | None = None
+    """A state of fixed size, in place of keys and values."""
 
     def __post_init__(self) -> None:
         for name in ("heads", "kv_heads", "head_size"):
@@ -81,16 +135,32 @@ class SelfAttention:
         _check_whole("attention: chunk", self.chunk, least=0)
         if self.window and self.chunk:
             raise ProblemError("attention has a window or chunks, not both; drop one")
+        if self.indexer is not None and (self.latent is None or not self.latent.q_rank):
+            raise ProblemError("attention: indexer goes with a latent of queries; give q_rank")
+        if self.state is not None:
+            _check_whole("attention: state: key_size", self.state.key_size)
 
     @property
     def score_width(self) -> int:
         """Width of a head's queries and keys."""
+        if self.state is not None:
+            return self.state.key_size
         return self.head_size if self.latent is None else self.latent.nope + self.latent.rope
 
     @property
     def value_width(self) -> int:
         """Width of a head's values."""
-        return self.head_size if self.latent is None else self.latent.value
+        return self.value_size or self.head_size if self.latent is None else self.latent.value
+
+    @property
+    def span(self) -> int:
+        """Tokens whose keys and values are kept; 0: all of them."""
+        return self.window or self.chunk
+
+    @property
+    def reach(self) -> int:
+        """Keys that a query attends to at most; 0: all of the mask's."""
+        return self.span if self.indexer is None else self.indexer.chosen
 
 
 @dataclass(frozen=True)
@@ -101,7 +171,7 @@ class Mlp:
     """
 
     inner: int
-    """Width of the inner layer; with experts, of one expert."""
+    """Width of the inner layer; with experts, of one expert. 0: the block has no inner layer."""
     gated: bool = True
     """Whether a second product gates the first."""
     activation: str = "silu"
@@ -127,7 +197,7 @@ class Mlp:
     """Groups that a token's experts are in at most (DeepSeek-V3, 2412.19437, section 2.1.2)."""
 
     def __post_init__(self) -> None:
-        _check_whole("mlp: inner", self.inner)
+        _check_whole("mlp: inner", self.inner, least=0)
         if self.activation not in ACTIVATIONS:
             raise UnknownName("activation", self.activation, ACTIVATIONS)
         _check_whole("mlp: experts", self.experts, least=0)

@@ -7,6 +7,8 @@
                   selective checkpointing by torchtitan's policy "op", which saves odd counts)
     full          keeps only the layer's input
     host          keeps what `none` keeps, in host memory: nothing stays on the device
+    full-host     keeps the layer's input, in host memory (Unsloth's checkpointing; torchtune's with
+                  offloading)
 
 The kept tensors are derived from the operations. The rest is recomputed by the operations' own
 forward kernels, just before the layer's backward pass.
@@ -24,9 +26,11 @@ from perfmodel.networks.operations.operation import Operation
 from perfmodel.networks.segment import Segment
 from perfmodel.networks.value import Value
 
-Mode = Literal["none", "selective", "selective-op", "full", "host"]
+Mode = Literal["none", "selective", "selective-op", "full", "host", "full-host"]
 MODES: tuple[str, ...] = get_args(Mode)
 """Every mode."""
+HOSTED: dict[str, Mode] = {"host": "none", "full-host": "full"}
+"""Modes that keep in host memory what another one keeps on the device."""
 
 
 def mode(name: str) -> Mode:
@@ -40,7 +44,7 @@ def kept(segment: Segment, by: Mode) -> tuple[Value, ...]:
     """Tensors of one layer that stay in device memory until its backward pass."""
     if by == "none" or not segment.block:
         return segment.saved
-    if by == "host":
+    if by in HOSTED:
         return ()
     if by == "selective":
         core = {value.name for value in _cores(segment)}
@@ -68,7 +72,7 @@ def again(segment: Segment, by: Mode) -> tuple[int, ...]:
     names = [node.name for node in segment.forward.nodes]
     if by in ("none", "host") or not segment.block:
         return ()
-    if by == "full":
+    if by in ("full", "full-host"):
         return tuple(range(len(names)))
     if by == "selective":
         cores = tuple(f"{op.name}." for op in _unfused_attentions(segment))

@@ -30,6 +30,11 @@ class Segment:
     head."""
 
     @cached_property
+    def active(self) -> tuple[Operation, ...]:
+        """Operations with a backward pass."""
+        return tuple(op for op in self.operations if op.setting.gradients != "none")
+
+    @cached_property
     def forward(self) -> Recorder:
         """The forward pass of one layer."""
         tape = Recorder(f"{self.name}, forward")
@@ -45,19 +50,22 @@ class Segment:
         that no operation of the layer reads comes from the next layer.
         """
         tape = Recorder(f"{self.name}, backward")
+        if not self.active:
+            return tape
         gathers: set[str] = set()  # inputs that were gathered again
         gradients: dict[str, list[Value]] = defaultdict(list)
-        inputs = {x.name for operation in self.operations for x in operation.inputs}
-        for y in (y for operation in self.operations for y in operation.outputs):
+        inputs = {x.name for operation in self.active for x in operation.inputs}
+        for y in (y for operation in self.active for y in operation.outputs):
             if y.name not in inputs:
                 gradients[y.name].append(replace(y, name=f"d({y.name})"))
-        for operation in reversed(self.operations):
+        for operation in reversed(self.active):
             dys = [self._sum(tape, y, gradients.pop(y.name)) for y in operation.outputs]
             self._gather_again(tape, operation, gathers)
             dxs = operation.backward(tape, dys)
             for x, dx in zip(operation.inputs, dxs, strict=True):
-                gradients[x.name].append(dx)
-        for x in self.operations[0].inputs:
+                if operation.setting.gradients != "weights":
+                    gradients[x.name].append(dx)
+        for x in self.active[0].inputs if self.active[0].setting.gradients != "weights" else ():
             self._sum(tape, x, gradients[x.name])
         return tape
 
@@ -75,6 +83,8 @@ class Segment:
     def _gather_again(self, tape: Recorder, operation: Operation, gathers: set[str]) -> None:
         """Gather sharded inputs of products again, for the gradients of their weights."""
         source = self._sources.get(operation.inputs[0].name) if operation.inputs else None
+        if not operation.setting.trains:
+            return
         if isinstance(operation, Linear) and source is not None and source.name not in gathers:
             gathers.add(source.name)
             size_bytes = source.whole_bytes
@@ -95,7 +105,7 @@ class Segment:
         """Tensors of one layer that its backward pass reads, each once; gathered ones as their
         shards."""
         values: dict[str, Value] = {}
-        for operation in self.operations:
+        for operation in self.active:
             for value in operation.saves:
                 source = self._sources.get(value.name)
                 tensor = value if source is None else source.x
@@ -111,9 +121,21 @@ class Segment:
     def statistics_bytes(self) -> float:
         """Bytes of the statistics of rows that norms and attention save, one or two numbers a
         row."""
-        return sum(value.bytes for op in self.operations for value in op.statistics)
+        return sum(value.bytes for op in self.active for value in op.statistics)
 
     @cached_property
     def weights(self) -> tuple[Weight, ...]:
         """Parameters of one layer."""
-        return tuple(weight for op in self.operations for weight in op.weights)
+        return tuple(
+            weight if op.setting.gradients == "all" else _frozen(weight, op)
+            for op in self.operations
+            for weight in op.weights
+        )
+
+
+def _frozen(weight: Weight, operation: Operation) -> Weight:
+    """A weight of an operation that does not make all gradients."""
+    setting = operation.setting
+    quantised = setting.stored is not None and weight.kind == "matrix" and not setting.trains
+    bits = setting.stored.bits if setting.stored is not None and quantised else 0.0
+    return replace(weight, gradients=setting.gradients, bits=bits)

@@ -9,6 +9,7 @@ from typing import Annotated
 from perfmodel.elements import element
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.fieldoption import PASS, FieldOption
+from perfmodel.networks.finetuning import FineTuning, Gradients, Stored
 from perfmodel.networks.stack import Stack, load, names
 
 NARROW = ("fp8", "nvfp4")
@@ -88,11 +89,26 @@ class Setting:
     """Tokens with logits: `all`, or the `last` of each sequence."""
     shards: Shards = field(default_factory=Shards)
     """Each device's share."""
+    tuning: FineTuning | None = None
+    """What trains; None: every weight."""
+    stored: Stored | None = None
+    """How frozen matrices are kept; None: in the type of the products."""
+    gradients: Gradients = "all"
+    """Of an operation: the gradients that its backward pass makes."""
+    fill: float = 1.0
+    """Share of the tokens that are real; attention skips the rest, padding."""
+    packed: float = 1.0
+    """Documents in a sequence, each of which attends only to itself."""
 
     def __post_init__(self) -> None:
         for name in ("batch", "seq"):
             if getattr(self, name) < 1:
                 raise ProblemError(f"{name} is {getattr(self, name)}; it is 1 or more")
+        if not 0.0 < self.fill <= 1.0 or not 1.0 <= self.packed <= self.seq:
+            raise ProblemError(
+                f"fill is {self.fill:g} and packed {self.packed:g}; give fill above 0 and at most "
+                f"1, and packed from 1 to {self.seq} documents"
+            )
         if self.past < 0:
             raise ProblemError(f"past is {self.past}; it is 0 or more")
         if self.dtype not in DTYPES:
@@ -107,6 +123,16 @@ class Setting:
     def tokens(self) -> int:
         """Tokens of one pass on one device."""
         return self.batch * self.seq // self.shards.context
+
+    @property
+    def document(self) -> int:
+        """Real tokens of a document, on average."""
+        return max(int(self.seq * self.fill / self.packed), 1)
+
+    @property
+    def trains(self) -> bool:
+        """Of an operation: whether its own weights have gradients."""
+        return self.gradients in ("all", "weights")
 
     @property
     def data(self) -> str:

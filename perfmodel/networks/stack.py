@@ -79,14 +79,19 @@ class Stack:
     """Whether BERT's language head covers only the masked tokens."""
     loss: str = "eager"
     """`eager`: an fp32 copy of the logits and a softmax of it; `parts`: a kernel for
-    each step of it in fp32 (Megatron); `fused`: in place; `chunked`: inside
-    the head's product, no logits in memory."""
+    each step of it in fp32 (Megatron); `fused`: one kernel each way;
+    `in-place`: the same, whose gradient overwrites the logits; `chunked`:
+    inside the head's product, a chunk of logits in memory."""
+    loss_chunks: int = 0
+    """Chunks of tokens whose logits are widened to fp32 in memory one after another; 0: none is."""
     tiles: int = 1
     """Tiles in which a product sends its rows to the devices that share it, or receives them."""
     interleaves_since: int = 0
     """First year in which its deep pipelines run several chunks a stage; 0: never."""
     sends_whole: bool = False
     """Whether each device of a stage sends all rows to the next stage, instead of its share."""
+    fused_adapters: bool = False
+    """Whether an adapter's product adds to the output of the frozen product (LoRA)."""
     gathers_again: bool = False
     """Whether ZeRO 3 gathers a layer's weights for its recomputation, and again for its backward
     pass."""
@@ -97,6 +102,8 @@ class Stack:
     length."""
     overlaps_gradients: bool = False
     """Whether copies reduce their gradients during the backward pass."""
+    precision: str = ""
+    """Recipe of mixed precision; empty: by the gradients it accumulates."""
     optimiser: str = "fused"
     """Implementation of the optimiser: fused, foreach or multi-tensor."""
     host: str = "eager"

@@ -56,10 +56,25 @@ def parts(network: Network) -> tuple[Part, ...]:
 
 def cached_elements(of: SelfAttention) -> int:
     """Elements that a layer caches for one token: keys and values; or, with latent attention, the
-    latent and the rotary keys that all heads share (DeepSeek-V2, 2405.04434, table 1)."""
+    latent and the rotary keys that all heads share (DeepSeek-V2, 2405.04434, table 1), and the key
+    of an indexer. A state has no such elements (`state_bytes`)."""
+    if of.state is not None:
+        return 0
     if of.latent is not None:
-        return of.latent.kv_rank + of.latent.rope
+        index = 0 if of.indexer is None else of.indexer.size
+        return of.latent.kv_rank + of.latent.rope + index
     return of.kv_heads * (of.score_width + of.value_width)
+
+
+def state_bytes(of: SelfAttention, heads: int, key_heads: int, dtype: str = "bf16") -> float:
+    """Bytes that a sequence keeps in a layer whatever its length: the state of every head in fp32,
+    and the last tokens before its convolution; 0 for keys and values."""
+    if of.state is None:
+        return 0.0
+    keys, values = key_heads * of.state.key_size, heads * of.head_size
+    channels = values if of.state.selective else 2 * keys + values
+    tokens = max(of.state.taps - 1, 0)
+    return 4.0 * of.state.key_size * values + tokens * channels * element(dtype).bytes
 
 
 def cache_bytes(network: Network, tokens: int, dtype: str = "bf16") -> float:
@@ -68,15 +83,18 @@ def cache_bytes(network: Network, tokens: int, dtype: str = "bf16") -> float:
     A layer with a window or chunks caches no more tokens than these. Keys of an encoder's output
     are not included.
     """
-    return element(dtype).bytes * sum(
-        repeat * cached_elements(attn) * min(tokens, attn.window or attn.chunk or tokens)
+    return sum(
+        repeat * (
+            element(dtype).bytes * cached_elements(attn) * min(tokens, attn.span or tokens)
+            + state_bytes(attn, attn.heads, attn.kv_heads, dtype)
+        )
         for attn, repeat in _causal_attentions(network)
-    )
+    )  # fmt: skip
 
 
 def cache_bytes_per_token(network: Network, dtype: str = "bf16") -> float:
     """Bytes of the KV cache for one more token, before any window is full."""
-    return cache_bytes(network, 1, dtype)
+    return cache_bytes(network, 1, dtype) - cache_bytes(network, 0, dtype)
 
 
 def _causal_attentions(network: Network) -> Iterable[tuple[SelfAttention, int]]:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from perfmodel.elements import element
 from perfmodel.graph import Tensor
+from perfmodel.networks.finetuning import Gradients
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,15 @@ class Weight:
     """Whether it belongs to an expert, and so is divided by expert parallelism."""
     shared: bool = False
     """Whether another segment owns it: a tied head."""
+    gradients: Gradients = "all"
+    """Gradients that the backward pass of its operation makes."""
+    bits: float = 0.0
+    """Bits of a stored weight; 0: the type of the products or of the recipe."""
+
+    @property
+    def trains(self) -> bool:
+        """Whether it has a gradient."""
+        return self.gradients in ("all", "weights")
 
     @property
     def elements(self) -> int:

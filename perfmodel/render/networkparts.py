@@ -114,8 +114,11 @@ def _attention(kind: SelfAttention) -> str:
             f"{kind.heads} heads, scores {kind.score_width} and values {kind.value_width} wide, "
             f"keys and values from a latent of {kind.latent.kv_rank}"
         )
-    reach = kind.window or kind.chunk
-    span = f", {'window' if kind.window else 'chunks'} of {reach:,}" if reach else ""
+    if kind.state is not None:
+        return f"{heads}, a state of {kind.state.key_size} x {kind.head_size} each"
+    span = f", {'window' if kind.window else 'chunks'} of {kind.span:,}" if kind.span else ""
+    if kind.indexer is not None:
+        span += f", of which {kind.indexer.chosen:,} keys are chosen"
     return f"{heads}{span}{'' if kind.causal else ', both ways'}"
 
 

@@ -6,13 +6,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from perfmodel.columns import DIFFERS, columns_of
+from perfmodel.networks.expand import parameter_count
+from perfmodel.networks.finetuning import FineTuning
 from perfmodel.render.refused import Refused, lines
 from perfmodel.render.refused import head as refused_head
 from perfmodel.render.report import Column, Report, Row, binary, micros, on_device, text
+from perfmodel.training.plan import Plan
 from perfmodel.training.result import Step
+from perfmodel.training.trainingrun import RunCost
 
 _AXES = (
-    "tensor", "pipeline", "chunks", "data", "context", "expert", "zero", "micro_batch", "recompute"
+    "tensor", "pipeline", "chunks", "data", "context", "expert", "zero", "lora", "micro_batch",
+    "recompute",
 )  # fmt: skip
 """Fields of a plan that a grid varies."""
 _FOLLOWING = ("data", "global_batch")
@@ -28,8 +33,9 @@ def _axis(name: str) -> Column:
     return Column(name.replace("_", "-"), path, "{}", name != "recompute", rank=rank, when=DIFFERS)
 
 
-def single(step: Step, convention: str) -> Report:
-    """One step: a line for each class, then a line for each kind of memory."""
+def single(step: Step, convention: str, costs: Sequence[RunCost] = ()) -> Report:
+    """One step: a line for each class, then a line for each kind of memory; and what a run of such
+    steps costs."""
     times = dict(sorted(step.classes.items(), key=lambda item: -item[1]))
     memory = step.memory
     sizes = {**memory.lines, "device": memory.total_bytes}
@@ -54,20 +60,35 @@ def single(step: Step, convention: str) -> Report:
         Column("bytes", "bytes", "binary"),
         Column("share", "share"),
     ]
-    return Report("step", rows, columns, title(step), notes=notes(step, convention), examples=rows)
+    return Report(
+        "step",
+        rows,
+        columns,
+        title(step),
+        notes=[*notes(step, convention), *map(spent, costs)],
+        examples=rows,
+    )
 
 
 def title(step: Step) -> str:
     """Network, device and plan on one line."""
     plan = step.plan
-    axes = ("tensor", "pipeline", "chunks", "data", "context", "expert")
-    layout = "".join(f"{name}={getattr(plan, name)} " for name in axes if getattr(plan, name) > 1)
+    axes = ("tensor", "pipeline", "chunks", "data", "context", "expert", "lora")
+    sizes = {name: getattr(plan, name) for name in axes}
+    layout = "".join(f"{n}={size} " for n, size in sizes.items() if size > (n != "lora"))
     return (
         f"{step.network.name} on {plan.devices:,} x {step.device}: "
         f"{layout}seq={plan.seq} micro-batch={plan.micro_batch} "
         f"global-batch={plan.global_batch} recompute={plan.recompute} zero={plan.zero} "
-        f"dtype={plan.dtype} stack={plan.stack}"
+        f"dtype={plan.dtype} stack={plan.stack}{_tuning(plan)}"
     )
+
+
+def _tuning(plan: Plan) -> str:
+    """Fields of fine-tuning and of packing that are not as usual, beside those of a grid."""
+    names = {*vars(FineTuning()), "fill", "packed"} - {*_AXES}
+    values = {name: value for name, value in plan.settings.items() if name in names}
+    return "".join(f" {name.replace('_', '-')}={value}" for name, value in values.items())
 
 
 def notes(step: Step, convention: str) -> list[str]:
@@ -80,6 +101,7 @@ def notes(step: Step, convention: str) -> list[str]:
         f"{step.plan.dtype}",
         longest(step.limiter, step.classes[step.limiter] / step.seconds),
         *_overlap(step),
+        *_trained(step),
         fit(step),
     ]
     return [*sentences, *(f"assumed: {line}" for line in step.assumptions)]
@@ -93,6 +115,15 @@ def longest(part: str, share: float) -> str:
         f"its longest part is {part}: {share:.0%} of the step, of which "
         f"{share - 1.0:.0%} or more is hidden beside other parts"
     )
+
+
+def _trained(step: Step) -> list[str]:
+    """Parameters that train, where not all do."""
+    if step.plan.tuning is None:
+        return []
+    trained = step.trained_parameters
+    total = parameter_count(step.network, step.plan.tuning)
+    return [f"trains {trained:,} of {total:,} parameters ({trained / total:.2%})"]
 
 
 def _overlap(step: Step) -> list[str]:
@@ -121,7 +152,25 @@ def fit(step: Step) -> str:
     return f"does not fit by {binary(memory.lacking_bytes)}"
 
 
-def several(steps: Sequence[Step], refused: Refused, convention: str) -> Report:
+def spent(cost: RunCost) -> str:
+    """What a run costs."""
+    parts = [f"a run takes {cost.days:,.3g} days, {cost.device_hours:,.0f} device hours"]
+    if cost.dollars is not None:
+        parts.append(f"{cost.dollars:,.0f} dollars")
+    if cost.energy_mwh is not None:
+        parts.append(f"{cost.energy_mwh:,.3g} MWh")
+    if cost.interval_seconds is None:
+        return ", ".join(parts)
+    return (
+        f"{', '.join(parts)}; goodput {cost.goodput:.1%} of {cost.failures:,.0f} failures, with a "
+        f"checkpoint of {binary(cost.checkpoint_bytes)} every "
+        f"{cost.interval_seconds / 60:,.0f} minutes"
+    )
+
+
+def several(
+    steps: Sequence[Step], refused: Refused, convention: str, costs: Sequence[RunCost] = ()
+) -> Report:
     """One line for each plan in order; varying fields in columns, common ones in the title.
 
     A single plan has the notes of its own. Impossible plans are listed below, with numbers that
@@ -134,6 +183,9 @@ def several(steps: Sequence[Step], refused: Refused, convention: str) -> Report:
     mfu = Column(f"MFU ({convention})", f"mfu.{convention}", "percent", rank=1)
     own.insert(1 + [column.key for column in own].index("tokens_per_s_per_device"), mfu)
     rows = [step.as_dict() for step in steps]
+    if costs:
+        rows = [{**row, **cost.as_dict()} for row, cost in zip(rows, costs, strict=True)]
+        own += columns_of(RunCost)
     sentences = notes(steps[0], convention) if len(steps) == 1 else []
     report = Report("steps", rows, [device, *axes, *own], head=refused_head(refused, "plan"),
                     notes=[*sentences, *lines(refused)], examples=rows)  # fmt: skip
@@ -141,8 +193,10 @@ def several(steps: Sequence[Step], refused: Refused, convention: str) -> Report:
     common = [
         f"{axis.header}={axis.value(rows[0])}"
         for axis in axes
-        if axis not in report.visible and (axis.header in _ALWAYS or axis.value(rows[0]) != 1)
+        if axis not in report.visible
+        and (axis.header in _ALWAYS or axis.value(rows[0]) not in (None, 1))
     ]
     fields = " ".join([*common, f"seq={plan.seq}", f"dtype={plan.dtype}", f"stack={plan.stack}"])
+    fields += _tuning(plan)
     title = f"{steps[0].network.name}{on_device(step.device for step in steps)}: {fields}"
     return replace(report, title=title)

@@ -22,7 +22,7 @@ from perfmodel.elements import element
 from perfmodel.errors import ProblemError
 from perfmodel.networks.expand import parameters
 from perfmodel.networks.network import SelfAttention
-from perfmodel.networks.summary import cached_elements
+from perfmodel.networks.summary import cached_elements, state_bytes
 from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.weights import stored_bits
 from perfmodel.units import binary
@@ -135,15 +135,17 @@ def activation_bytes(of: Deployment) -> float:
 
 
 def sequence_bytes(of: Deployment, tokens: int, *, shared: int = 0) -> float:
-    """KV cache of a sequence on the fullest device, without its first `shared` tokens (a shared
-    prefix)."""
+    """KV cache and states of a sequence on the fullest device, without its first `shared` tokens (a
+    shared prefix)."""
     stage = -(-of.network.layers // of.pipeline) / of.network.layers
-    return stage * sum(
-        block.repeat
-        * _kept_bytes(of, block.attention)
-        * (_span(of, block.attention, tokens) - _span(of, block.attention, shared, prefix=True))
-        for block in of.network.blocks
-    )
+    kept = 0.0
+    for block in of.network.blocks:
+        kind = block.attention
+        span = _span(of, kind, tokens) - _span(of, kind, shared, prefix=True)
+        key_heads = max(kind.kv_heads // of.tensor, 1)
+        state = state_bytes(kind, kind.heads // of.tensor, key_heads, of.dtype)
+        kept += block.repeat * (_kept_bytes(of, kind) * span + state)
+    return stage * kept
 
 
 def token_bytes(of: Deployment) -> float:
@@ -164,7 +166,7 @@ def element_bytes(of: Deployment, kind: SelfAttention) -> float:
 def _kept_bytes(setup: Deployment, kind: SelfAttention) -> float:
     """Bytes of a token and layer on one device. With more devices than heads, heads are
     replicated."""
-    if kind.latent is not None:
+    if kind.latent is not None or kind.state is not None:
         return cached_elements(kind) * element_bytes(setup, kind)
     heads = max(kind.kv_heads // setup.tensor, 1)
     return heads * (kind.score_width + kind.value_width) * element_bytes(setup, kind)
@@ -173,8 +175,7 @@ def _kept_bytes(setup: Deployment, kind: SelfAttention) -> float:
 def _span(setup: Deployment, kind: SelfAttention, tokens: int, *, prefix: bool = False) -> int:
     """Tokens that a layer keeps, in blocks: rounded up, or down for a shared prefix (`prefix`)."""
     block = setup.engine.cache.block
-    reach = kind.window or kind.chunk or tokens
-    count = min(tokens, reach)
+    count = min(tokens, kind.span or tokens)
     return (count // block if prefix else -(-count // block)) * block
 
 

@@ -3,8 +3,8 @@ by the collectives that the engine runs.
 
 The layers are those of `networks.expand`, with the engine's changes: a residual sum and the
 following norm share a kernel, products read quantised weights, keys and values are written to a
-cache. Attention is separate (`attention`), since its time depends on the cached tokens. All other
-time depends on the tokens of the step.
+cache. Attention and states are separate (`Steps.decoding`, `Steps.prompts`), since their time
+depends on the sequences and the cached tokens. All other time depends on the tokens of the step.
 
 Latent attention decodes in the latent space (DeepSeek-V2, 2405.04434, appendix C). The product that
 makes keys and values of the latent is absorbed: q·Wᵁᴷ before attention and ·Wᵁⱽ after it, one
@@ -20,7 +20,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from perfmodel.algorithms import Matmul, Rowwise
+from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.algorithms.matmul import is_widened
 from perfmodel.collectives import Collective, predict_collective
 from perfmodel.graph import Node, touches
@@ -34,6 +34,8 @@ from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.times import COMMUNICATION, Line, Times
 
 HEAD = "head"
+_EXPANDED = (" kv up", " k rope of all heads")
+"""Operations of latent attention that decoding absorbs: keys and values of every head."""
 
 
 @dataclass(frozen=True)
@@ -52,14 +54,17 @@ class Kernel:
     """The question for the operator model."""
 
 
-def kernels(of: Deployment, tokens: int) -> Iterator[Kernel]:
-    """Kernels of embedding, layers and head over `tokens` tokens, without attention."""
+def kernels(of: Deployment, tokens: int, *, head: bool | None = None) -> Iterator[Kernel]:
+    """Kernels of embedding, layers and head over `tokens` tokens, without attention; with `head`,
+    those of the head alone, or of the rest."""
     for segment in expand(_engine_network(of), of.setting(tokens)):
+        if head is not None and (segment.name == HEAD) != head:
+            continue
         graph = segment.forward.graph
         reuses = touches.reuses(graph, [0.0] * len(graph.nodes), of.device, again=False)
         sums = _sums(segment) if of.engine.residual_norm else frozenset()
         for node, kind, reuse in zip(graph.nodes, segment.forward.kinds, reuses, strict=True):
-            if kind == "attention" or node.name in sums:
+            if kind == "attention" or node.name in sums or node.name.endswith(_EXPANDED):
                 continue
             variant = _run(of, segment, node, kind)
             yield Kernel(
@@ -79,6 +84,12 @@ def absorbed(of: Deployment, latent: Latent, heads: int, tokens: int) -> tuple[M
     """The two products that replace the product of keys and values in decoding."""
     query = Matmul(tokens, latent.kv_rank, latent.nope, heads, of.dtype)
     return query, Matmul(tokens, latent.value, latent.kv_rank, heads, of.dtype)
+
+
+def expanded(of: Deployment, latent: Latent, heads: int, tokens: int) -> tuple[Matmul]:
+    """The product that makes keys and values of a prompt's latents."""
+    width = heads * (latent.nope + latent.value)
+    return (Matmul(tokens, width, latent.kv_rank, 1, of.product),)
 
 
 def _engine_network(setup: Deployment) -> Network:
@@ -157,8 +168,8 @@ def _writes(setup: Deployment, segment: Segment, tokens: int) -> Iterator[Kernel
     """The write of the step's keys and values to the cache, if it is a kernel of its own."""
     if setup.engine.cache_write or not segment.block:
         return
-    for node, kind in zip(segment.forward.graph.nodes, segment.forward.kinds, strict=True):
-        if kind == "attention":
+    for node in segment.forward.graph.nodes:
+        if isinstance(node.problem, Attention):
             sizes = node.problem.sizes()
             cols = int(sizes["g"] * (sizes["d"] + sizes["e"]))
             problem = Rowwise("pointwise", tokens, cols, setup.dtype)

@@ -6,28 +6,30 @@ steps.decode(np.array([1, 64]), np.array([1024, 4096])).total      # seconds of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from functools import cached_property, partial
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
 
-from perfmodel.algorithms import Attention
+from perfmodel.algorithms import Attention, Rowwise
+from perfmodel.algorithms.declaredproblem import DeclaredProblem
 from perfmodel.algorithms.problem import Problem
 from perfmodel.graph.asks import answers
 from perfmodel.networks import hosts
 from perfmodel.networks.layers.layer import Layer
-from perfmodel.networks.network import SelfAttention
+from perfmodel.networks.network import Indexer, SelfAttention, State
 from perfmodel.networks.networktime import sustained
+from perfmodel.networks.operations.attention import index_problem
+from perfmodel.networks.operations.states import KERNELS, state_problem, taps_problem
 from perfmodel.operators import operator_of
 from perfmodel.predict import predict_arrays
 from perfmodel.serving.deployment import Deployment
-from perfmodel.serving.engine import Engine
 from perfmodel.serving.kernels import (
-    HEAD,
     absorbed,
     exchange_times,
     exchanges,
+    expanded,
     kernels,
     send_times,
 )
@@ -37,8 +39,31 @@ from perfmodel.timing.machine import machine
 from perfmodel.training.overlap import FABRIC_UNITS, Work, together_seconds
 
 _HARNESS = "kernel"
-_UP = "kv up"
-_SHARED_KEYS = "k rope of all heads"
+_DRAFTED = 16
+"""Tokens of a sequence, behind its cache, up to which a state is kept after each of them."""
+
+
+@dataclass
+class _Tables:
+    """Predictions of kernels at the sizes that were asked for, by size. Deployments that differ in
+    batching, host, cache or copies alone share them."""
+
+    layers: dict[int, Times] = field(default_factory=dict)
+    """Layers without attention, by tokens."""
+    heads: dict[int, Times] = field(default_factory=dict)
+    """The head, by rows."""
+    decoding: dict[tuple[int, int], Times] = field(default_factory=dict)
+    """Attention of a token of each sequence, by sequences and cached tokens."""
+    prompts: dict[tuple[int, int, int], Times] = field(default_factory=dict)
+    """Attention of prompts, by their number, their tokens, and those before them."""
+    kept: dict[str, object] = field(default_factory=dict)
+    """The device and the system, whose identity is in the key."""
+
+
+@lru_cache(maxsize=256)
+def _tables(kernels: Hashable, constants: Hashable) -> _Tables:
+    """The tables of all deployments with equal kernels."""
+    return _Tables()
 
 
 class Steps:
@@ -48,10 +73,10 @@ class Steps:
         self.of, self.streams = deployment, streams
         self.values = sustained(default(), deployment.device)
         self.gap_seconds = float(machine(deployment.device).at_clock(self.values["kernel_gap"]))
-        self._layers: dict[int, Times] = {}
-        self._heads: dict[int, Times] = {}
-        self._decoding: dict[tuple[int, int], Times] = {}
-        self._prompts: dict[tuple[int, int, int], Times] = {}
+        tables = _tables(deployment.kernel_key, tuple(self.values.items()))
+        tables.kept.setdefault(deployment.device.slug, (deployment.device, deployment.system))
+        self._layers, self._heads = tables.layers, tables.heads
+        self._decoding, self._prompts = tables.decoding, tables.prompts
 
     # -- whole steps ---------------------------------------------------------------------------
 
@@ -169,19 +194,9 @@ class Steps:
         share = np.where(turns > 1.0, (total - computing) / np.maximum(crossing, 1e-12), 1.0)
         return body.times(np.where(mask[:, None], share, 1.0))
 
-    def under(self, engine: Engine) -> Steps:
-        """The same steps with other numbers of the engine's host, batching and rereads."""
-        return self._sharing(Steps(replace(self.of, engine=engine)))
-
     def streaming(self) -> Steps:
         """The same steps with tokens streamed to clients."""
-        return self._sharing(Steps(self.of, streams=True))
-
-    def _sharing(self, twin: Steps) -> Steps:
-        """Make another object share the predictions of this one, where they agree."""
-        twin._layers, twin._heads = self._layers, self._heads
-        twin._decoding, twin._prompts = self._decoding, self._prompts
-        return twin
+        return Steps(self.of, streams=True)
 
     @cached_property
     def _kinds(self) -> dict[SelfAttention, int]:
@@ -219,10 +234,10 @@ class Steps:
 
     def _rereads(self, lines: tuple[Line, ...]) -> np.ndarray:
         """Factor of each line of attention for the cache that grouped heads read again."""
-        groups = iter([kind.heads // kind.kv_heads for kind in self._kinds])
+        groups = iter([k.heads // k.kv_heads for k in self._kinds if k.state is None])
         reread = self.of.engine.kernels.reread
         return np.array([
-            [1.0 + reread * (next(groups) - 1)] if line.kind == "attention" else [1.0]
+            [1.0 + reread * (next(groups) - 1)] if line.name == "attention" else [1.0]
             for line in lines
         ])  # fmt: skip
 
@@ -244,9 +259,7 @@ class Steps:
 
     def _fill(self, sizes: list[int], *, head: bool) -> None:
         """Predict the layers, or the head, at several numbers of tokens in one call."""
-        steps = [
-            [k for k in kernels(self.of, size) if (k.segment == HEAD) == head] for size in sizes
-        ]
+        steps = [list(kernels(self.of, size, head=head)) for size in sizes]
         questions = [k.asked for step in steps for k in step]
         costs = answers(questions, self.of.device, harness=_HARNESS, constants=self.values)
         values = np.array([
@@ -280,19 +293,61 @@ class Steps:
         """Attention of every kind of layer; prefill (seq > 1) and decode separately."""
         decoding = bool(np.all(seq == 1) and np.all(past > 0))
         for kind, repeat in self._kinds.items():
+            if kind.state is not None:
+                yield from self._state(kind, kind.state, batch, seq, past, repeat)
+                continue
+            if kind.indexer is not None:
+                yield from self._choice(kind.indexer, batch, seq, past, repeat)
             names = self.of.engine.kernels
             kernel = names.decode if decoding else names.prefill
             problem = _problem(self.of, kind, batch, seq, past, decoding=decoding)
             yield self._predict("attention", "attention", problem, kernel, repeat)
-            if kind.latent is not None and decoding:
-                yield from self._absorption(kind, batch, repeat)
+            if kind.latent is not None:
+                absorbs = decoding or kind.indexer is not None
+                build = absorbed if absorbs else expanded
+                for product in build(self.of, kind.latent, kind.heads // self.of.tensor, 1):
+                    name = "absorbed projections" if absorbs else "kv up"
+                    sized = product.having(m=batch * seq)
+                    yield self._predict(name, "matmul", sized, "torch", repeat)
 
-    def _absorption(self, kind: SelfAttention, tokens: np.ndarray, repeat: int) -> Iterator[Times]:
-        assert kind.latent is not None
-        heads = kind.heads // self.of.tensor
-        for problem in absorbed(self.of, kind.latent, heads, 1):
-            product = problem.having(m=tokens)
-            yield self._predict("absorbed projections", "matmul", product, "torch", repeat)
+    def _state(
+        self, kind: SelfAttention, state: State, batch: np.ndarray, seq: np.ndarray,
+        past: np.ndarray, repeat: int,
+    ) -> Iterator[Times]:  # fmt: skip
+        """The convolution and the state of a layer that has no keys and values."""
+        setup = self.of
+        heads, key_heads = kind.heads // setup.tensor, max(kind.kv_heads // setup.tensor, 1)
+        single = bool(np.all(seq == 1) and np.all(past > 0))
+        drafted = bool(np.all(seq <= _DRAFTED) and np.all(past > 0)) and not single
+        problem: DeclaredProblem = state_problem(
+            state, batch=batch, seq=seq, heads=heads, key_heads=key_heads,
+            value_size=kind.head_size, dtype=setup.dtype,
+        )  # fmt: skip
+        kernel = KERNELS.get(problem.operator, "") if single else ""
+        if drafted and problem.operator == "gated-delta":
+            kernel = "delta-verify"
+        yield self._predict("state", "attention", problem, kernel, repeat)
+        if state.taps:
+            keys = 0 if state.selective else 2 * key_heads * state.key_size
+            problem = taps_problem(
+                state,
+                batch=batch,
+                seq=seq,
+                channels=keys + heads * kind.head_size,
+                dtype=setup.dtype,
+            )
+            kernel = KERNELS[problem.operator] if single else ""
+            yield self._predict("taps", "attention", problem, kernel, repeat)
+
+    def _choice(
+        self, indexer: Indexer, batch: np.ndarray, seq: np.ndarray, past: np.ndarray, repeat: int
+    ) -> Iterator[Times]:
+        """Scores of an indexer, and the choice of keys, by every device."""
+        keys = past + seq
+        scores = index_problem(indexer, batch=batch, seq_q=seq, keys=keys, dtype=self.of.dtype)
+        yield self._predict("indexer", "attention", scores, "", repeat)
+        best = Rowwise("softmax", batch * seq, keys, "fp32")
+        yield self._predict("choice", "attention", best, "", repeat)
 
     def _predict(self, name: str, kind: str, problem: Problem, kernel: str, repeat: int) -> Times:
         time = predict_arrays(
@@ -313,11 +368,15 @@ def _problem(
     heads = Layer(setup.network, setup.setting(1)).share(
         "heads", kind.heads, setup.tensor, "tensor"
     )
-    reach = kind.window or kind.chunk
+    reach = kind.reach
     keys = np.minimum(past + seq, np.maximum(reach, seq)) if reach else past + seq
+    if kind.indexer is not None:  # of a prompt's tokens, the mean has seen half
+        keys = np.maximum(np.minimum(past + (seq + 1) // 2, reach), 1)
     cache_type = None if setup.cache_type == setup.dtype else setup.cache_type
-    if kind.latent is not None and decoding:
+    if kind.latent is not None and (decoding or kind.indexer is not None):
         width = kind.latent.kv_rank + kind.latent.rope
+        if not decoding:  # every token has keys of its own
+            batch, seq = batch * seq, np.ones_like(seq)
         return Attention(
             batch, heads, 1, seq, keys, width, kind.latent.kv_rank, causal=True, dtype=setup.dtype,
             kv_dtype=cache_type, keys_only=True,

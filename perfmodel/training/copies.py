@@ -13,16 +13,18 @@ beside it (`overlap`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from perfmodel.errors import ProblemError
+from perfmodel.networks import rematerialise
 from perfmodel.networks.hosts import Host
 from perfmodel.networks.operations.exchange import gradients, weights
 from perfmodel.networks.segment import Segment
 from perfmodel.networks.stack import Stack
 from perfmodel.networks.stretch import Stretch
+from perfmodel.networks.value import Weight
 from perfmodel.training.fabric import Fabric
 from perfmodel.training.overlap import FABRIC_UNITS, NETWORK_UNITS, Work, together_seconds
 from perfmodel.training.plan import Plan
@@ -61,26 +63,32 @@ class Copies:
         type."""
         return self.plan.data_bytes if self.sharded else self.plan.recipe.gradient_bytes
 
-    def _seconds(self, op: str, layers: Layers, width: float) -> float:
-        """Seconds of an exchange of the layers' weights or gradients, `width` bytes each.
+    def _seconds(self, op: str, layers: Layers, size_bytes: Callable[[Weight], float]) -> float:
+        """Seconds of an exchange of the layers' weights or gradients, `size_bytes` of each weight.
 
         An expert's weights are exchanged among the devices that hold that expert, other weights
         among all devices with the layer.
         """
-        axes = {"data": 0, "expert-data": 0}
+        axes = {"data": 0.0, "expert-data": 0.0}
         for segment, repeat in layers:
             for weight in segment.weights:
                 if not weight.shared:
                     axis = "expert-data" if weight.expert else "data"
-                    axes[axis] += repeat * weight.elements
-        return sum(self.links.take(op, count * width, axis).seconds for axis, count in axes.items())
+                    axes[axis] += repeat * size_bytes(weight)
+        return sum(self.links.take(op, size, axis).seconds for axis, size in axes.items())
 
-    def _gather(self, layers: Layers) -> float:
-        return self._seconds(weights(), layers, self.plan.data_bytes)
+    def _gather(self, layers: Layers, *, updated: bool = False) -> float:
+        """The gather of weights; `updated`: of those that the step has changed."""
+
+        def size_bytes(weight: Weight) -> float:
+            return 0.0 if updated and not weight.trains else self.plan.gathered_bytes(weight)
+
+        return self._seconds(weights(), layers, size_bytes)
 
     def _reduction(self, layers: Layers) -> float:
         op = gradients(sharded=self.plan.zero > 0)
-        return self._seconds(op, layers, self._gradient_width)
+        width = self._gradient_width
+        return self._seconds(op, layers, lambda w: w.elements * width * w.trains)
 
     def gather_seconds(self, segment: Segment) -> float:
         """Gather of one layer's weights, under ZeRO 3."""
@@ -106,18 +114,24 @@ class Copies:
         )
 
     def offload_seconds(self, segment: Segment) -> float:
-        """Copy of a layer's kept activations to the host or back, where they are kept there.
-
-        Raises `ProblemError` where the device has no link to a host.
-        """
-        if self.plan.recompute != "host" or not segment.block:
+        """Copy of a layer's kept activations to the host or back, where they are kept there."""
+        kept = rematerialise.HOSTED.get(self.plan.recompute)
+        if kept is None or not segment.block or not segment.active:
             return 0.0
+        return self._to_host(rematerialise.kept_bytes(segment, kept))
+
+    def page_seconds(self, paged_bytes: float) -> float:
+        """States of a paged optimiser that come from the host and return in each update."""
+        return 2.0 * self._to_host(paged_bytes) if paged_bytes else 0.0
+
+    def _to_host(self, size_bytes: float) -> float:
+        """Seconds of a copy to the host or back. Raises `ProblemError` without a link."""
         if self.host_bytes_per_s is None:
             raise ProblemError(
-                "recompute host keeps activations on the host, and the device's spec has no link "
-                "to one; take selective or full"
+                "the plan keeps data on the host, and the device's spec has no link to one; take "
+                "recompute selective or full, and no paged optimiser"
             )
-        return (segment.saved_bytes + segment.statistics_bytes) / self.host_bytes_per_s
+        return size_bytes / self.host_bytes_per_s
 
     def forward(self, layer: Stretch, segment: Segment) -> Stretch:
         """A layer's forward pass, overlapped by the gather of the next layer."""
@@ -126,7 +140,9 @@ class Copies:
 
     def backward(self, layer: Stretch, segment: Segment, *, last: bool) -> Stretch:
         """A layer's backward pass, overlapped by gathers and reductions if any."""
-        gathers = 2 if self.plan.recompute == "full" and self._stack.gathers_again else 1
+        gathers = (
+            2 if self.plan.recompute in ("full", "full-host") and self._stack.gathers_again else 1
+        )
         transfers = gathers * self.gather_seconds(segment)
         if self.sharded or (last and self._stack.overlaps_gradients):
             transfers += self.reduce_seconds(segment)
@@ -143,7 +159,7 @@ class Copies:
             if self._stack.overlaps_gradients
             else self._reduction(layers)
         )
-        return reduction + (self._gather(layers) if self.plan.zero else 0.0)
+        return reduction + (self._gather(layers, updated=True) if self.plan.zero else 0.0)
 
 
 def _copy_overlap(layer: Stretch, copy_seconds: float) -> Stretch:

@@ -125,7 +125,7 @@ def layers(found: NetworkPrediction, segments: Sequence[Segment], plan: Plan) ->
     for segment in segments:
         mode = rematerialise.mode(plan.recompute)
         count = segment.repeat if budget is None else min(budget, segment.repeat)
-        runs = rematerialise.again(segment, mode) if segment.block else ()
+        runs = rematerialise.again(segment, mode) if segment.block and segment.active else ()
         budget = budget if budget is None or not segment.block else budget - count
         name = segment.name
         pair = (forward[name], backward.get(name))

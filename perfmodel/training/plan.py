@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
+from perfmodel.compression import quantised
 from perfmodel.elements import element
 from perfmodel.errors import ProblemError, SizeError
 from perfmodel.fieldoption import PASS, PLAN, STEP, FieldOption
 from perfmodel.networks import rematerialise
+from perfmodel.networks.finetuning import FineTuning, Stored
 from perfmodel.networks.network import Network
 from perfmodel.networks.setting import Attention, Dtype, Setting, Shards
 from perfmodel.networks.stack import load as load_stack
 from perfmodel.networks.stack import names as stack_names
+from perfmodel.networks.value import Weight
 from perfmodel.training import optimisers, precision
 from perfmodel.training.pipeline.schedule import KINDS
 from perfmodel.training.precision import Precision
@@ -28,7 +31,7 @@ def _optimisers() -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(FineTuning):
     """One training step. Raises `ProblemError` and `UnknownName`."""
 
     seq: Annotated[int, FieldOption(STEP, "TOKENS", single=True)] = 2048
@@ -81,6 +84,12 @@ class Plan:
     """Whether embeddings and head run too; otherwise only the layers."""
     training: bool = True
     """Whether a backward pass follows; otherwise only the forward pass runs."""
+    paged: Annotated[bool, FieldOption(STEP)] = False
+    """Move optimiser states to host memory as far as the device's is short of (paged optimiser)."""
+    fill: Annotated[float, FieldOption(STEP, "SHARE", least=0, most=1)] = 1.0
+    """Share of the tokens of a sequence that are real, not padding."""
+    packed: Annotated[float, FieldOption(STEP, "N", least=1)] = 1.0
+    """Documents packed into a sequence, each of which attends only to itself."""
 
     def __post_init__(self) -> None:
         for name in (
@@ -92,6 +101,7 @@ class Plan:
                 raise ProblemError(f"{name} is {value}; give a whole number of 1 or more")
         if self.zero not in (0, 1, 2, 3):
             raise ProblemError(f"zero is {self.zero}; it is 0, 1, 2 or 3")
+        self.check_tuning()
         rematerialise.mode(self.recompute)
         load_stack(self.stack)
         if self.sequence and self.tensor == 1:
@@ -134,8 +144,13 @@ class Plan:
     @property
     def settings(self) -> dict[str, Any]:
         """Its fields that are set, as data."""
-        fields = vars(self) | {"sequence": self.splits_rows}
-        return {name: value for name, value in fields.items() if value not in (None, "")}
+        usual = vars(FineTuning()) | {"fill": 1.0, "packed": 1.0}
+        values = vars(self) | {"sequence": self.splits_rows}
+        return {
+            name: value
+            for name, value in values.items()
+            if value not in (None, "") and value != usual.get(name)
+        }
 
     @property
     def schedule_kind(self) -> str:
@@ -178,6 +193,38 @@ class Plan:
         return self.global_batch * self.seq
 
     @property
+    def real_tokens(self) -> float:
+        """Tokens of a step that are not padding."""
+        return self.tokens * self.fill
+
+    @property
+    def document(self) -> int:
+        """Real tokens of a document, on average."""
+        return self.setting.document
+
+    @property
+    def tuning(self) -> FineTuning | None:
+        """What trains; None: every weight."""
+        if not self.tunes:
+            return None
+        return FineTuning(**{each.name: getattr(self, each.name) for each in fields(FineTuning)})
+
+    @property
+    def stored(self) -> Stored | None:
+        """How frozen matrices are kept, where a format is named. Raises `ProblemError` for one that
+        is not dequantised in groups."""
+        if not self.base:
+            return None
+        form = quantised.load(self.base)
+        if form.multiplies or not form.group:
+            fits = [name for name, f in quantised.FORMATS.items() if f.group and not f.multiplies]
+            raise ProblemError(
+                f"base {self.base} is no format that is dequantised in groups; take one of "
+                f"{', '.join(fits)}"
+            )
+        return Stored(form.bits_at(form.group), form.group if form.scales_group else 0)
+
+    @property
     def wide(self) -> bool:
         """Whether weights and activations are fp32."""
         return self.dtype in ("fp32", "tf32")
@@ -187,16 +234,21 @@ class Plan:
         """Bytes of a weight in memory, as its products read it."""
         return element(self.setting.data).bytes
 
+    def gathered_bytes(self, weight: Weight) -> float:
+        """Bytes of a weight as devices exchange it: stored bits, or the type of the products."""
+        return weight.elements * (weight.bits / 8.0 or self.data_bytes)
+
     @property
     def recipe(self) -> Precision:
         """The recipe of mixed precision: by default fp32 alone for fp32; FSDP shards fp32 weights;
         Megatron accumulates in fp32."""
+        stack = load_stack(self.stack)
         if self.wide:
             usual = "fp32"
         elif self.zero == 3:
-            usual = "fsdp"
+            usual = stack.precision or "fsdp"
         else:
-            usual = "megatron" if self.setting.stack.main_gradients else "autocast"
+            usual = stack.precision or ("megatron" if stack.main_gradients else "autocast")
         return precision.load(self.precision or usual)
 
     @property
@@ -215,6 +267,10 @@ class Plan:
             shards=Shards(
                 self.tensor, self.splits_rows, self.context, self.expert, self.expert <= self.data
             ),
+            tuning=self.tuning,
+            stored=self.stored,
+            fill=self.fill,
+            packed=self.packed,
         )
 
     def check(self, network: Network) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from perfmodel.columns import DIFFERS, HIGH, Column, Result, Row
 from perfmodel.graph.graphspread import Spread, together
+from perfmodel.networks.expand import parameter_count
 from perfmodel.networks.flops import USUAL, flops_per_token
 from perfmodel.networks.network import Network
 from perfmodel.networks.recorder import KINDS
@@ -17,7 +18,6 @@ from perfmodel.training.copies import Copies
 from perfmodel.training.plan import Plan
 from perfmodel.training.stages import Part, exposed_seconds
 from perfmodel.training.stepmemory import Memory
-from perfmodel.training.weightupdate import Update
 from perfmodel.units import binary
 
 if TYPE_CHECKING:
@@ -83,8 +83,13 @@ class Step(Result):
 
     @cached_property
     def tokens_per_second(self) -> Annotated[float, Column(key="tokens_per_s")]:
-        """Tokens a second of all devices."""
-        return self.plan.tokens / self.seconds
+        """Real tokens a second of all devices."""
+        return self.plan.real_tokens / self.seconds
+
+    @cached_property
+    def trained_parameters(self) -> Annotated[int, Column(place=2)]:
+        """Parameters that train: of n × m adapters of rank r each r·(n + m)."""
+        return parameter_count(self.network, self.plan.tuning, trained=True)
 
     @property
     def tokens_per_second_per_device(
@@ -95,7 +100,8 @@ class Step(Result):
 
     def flops_per_second_per_device(self, convention: str = USUAL) -> float:
         """Model FLOP/s of one device by a named convention."""
-        flops = flops_per_token(self.network, self.plan.seq, convention)
+        plan = self.plan
+        flops = flops_per_token(self.network, plan.document, convention, plan.tuning)
         return flops * self.tokens_per_second_per_device
 
     def mfu(self, convention: str = USUAL) -> float:
@@ -109,7 +115,11 @@ class Step(Result):
 
 
 def classes(
-    stage: Sequence[Part], copies: Copies, last: Update, bubble_seconds: float, seconds: float
+    stage: Sequence[Part],
+    copies: Copies,
+    update: Sequence[Spread],
+    bubble_seconds: float,
+    seconds: float,
 ) -> dict[str, float]:
     """Seconds of a step by class, on one stage; the remainder is the host's.
 
@@ -126,18 +136,18 @@ def classes(
     split["communication"] += sum(exposed_seconds(part, copies) for part in stage)
     if plan.training:
         split["communication"] += copies.exit_seconds([pair for p in stage for pair in p.segments])
-    split["optimiser"] = last.seconds
+    split["optimiser"] = sum(spread.seconds for spread in update)
     split["bubble"] = bubble_seconds
     split["host"] = max(seconds - sum(split.values()), 0.0)
     return {kind: split[kind] for kind in KINDS if split.get(kind)}
 
 
 def ranged(
-    stage: Sequence[Part], copies: Copies, last: Update, seconds: float
+    stage: Sequence[Part], copies: Copies, update: Sequence[Spread], seconds: float
 ) -> tuple[float, float]:
     """Low and high end of the 80 % range. It combines kernels by family, exchanges, and a term for
     how these join."""
-    spreads = [*_spreads(stage, copies), *last.spreads, *_exchange_spreads(stage, copies)]
+    spreads = [*_spreads(stage, copies), *update, *_exchange_spreads(stage, copies)]
     low, high = together(spreads)
     extra = _extra_spread(copies)
     down = math.hypot(_SHARED * math.log(1.0 / low), extra)

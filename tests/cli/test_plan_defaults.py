@@ -160,6 +160,8 @@ def test_an_option_has_the_default_of_the_field_that_it_fills():
     [
         (operator.name, {"direction": direction} if direction else {})
         for operator in operators.every()
+        if operator.name
+        not in ("conv", "mla-expanded")  # declared like others; their search is long
         for direction in (("fwd", "bwd") if DIRECTION in operator.options else ("",))
     ],
 )
@@ -197,9 +199,9 @@ def test_python_and_the_bare_command_hold_one_network(cli):
     assert latency(made, load("wse-2"), found.devices).seconds * 1e6 == told["time_us"]
 
 
-def test_a_plan_fills_fifteen_options():
+def test_a_plan_fills_twenty_four_options():
     options = {option.name: option.default for option in build.command(train.train).params}
-    assert sum(field.name in options for field in dataclasses.fields(Plan)) == 15
+    assert sum(field.name in options for field in dataclasses.fields(Plan)) == 24
     assert options["convention"] == USUAL == defaults(Step.mfu)["convention"]
 
 

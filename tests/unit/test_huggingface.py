@@ -18,6 +18,10 @@ from perfmodel.networks.huggingface import FAMILIES, read
 from perfmodel.networks.huggingface.config import COMMON, WITHOUT_EFFECT
 
 CONFIGS = sorted((TESTS / "configs").glob("*.json"))
+DEPLOYED = json.loads((TESTS / "vectors" / "deployed.json").read_text(encoding="utf-8"))
+"""Networks that people deploy: published parameters, those that transformers builds of the keys on
+the meta device (metamodels.py), and the keys."""
+WITHOUT_FILE = {"llama4_text", "gemma3_text", "phi3", "gemma"}
 FILES = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in CONFIGS}
 
 
@@ -36,8 +40,50 @@ def test_a_file_is_the_network_of_its_name(name):
 
 def test_every_family_has_a_file():
     kinds = {data["model_type"] for data in FILES.values()}
-    assert kinds >= FAMILIES.keys() - {"llama4_text"}
+    kinds |= {entry["keys"]["model_type"] for entry in DEPLOYED.values()}
+    assert kinds >= {*FAMILIES} - WITHOUT_FILE
     assert {"llama4", "gemma3"} <= kinds
+
+
+@pytest.mark.parametrize("name", DEPLOYED)
+def test_a_deployed_network_has_the_parameters_that_were_published(name):
+    """Within 1 % of the published number, and a thousandth of what transformers builds."""
+    entry = DEPLOYED[name]
+    parameters = parameter_count(read(entry["keys"]).network)
+    assert parameters == pytest.approx(entry["built"], rel=1e-3)
+    assert parameters == pytest.approx(1e9 * entry["published_billions"], rel=1e-2)
+
+
+LAYERS = {  # layers with a state, with keys and values, and with experts
+    "qwen3-next-80b-a3b": (36, 12, 48), "qwen3.5-27b": (48, 16, 0), "minimax-text-01": (70, 10, 80),
+    "kimi-linear-48b-a3b": (20, 7, 26), "mamba-codestral-7b": (64, 0, 0), "bamba-9b": (29, 3, 0),
+    "falcon-mamba-7b": (64, 0, 0), "jamba-v0.1": (28, 4, 16), "nemotron-h-8b": (24, 4, 0),
+    "granite-4.0-h-small": (36, 4, 40), "nemotron-3-nano-30b-a3b": (23, 6, 23),
+    "glm-4.5": (0, 92, 89), "deepseek-v3.2": (0, 61, 58), "gemma-4-26b-a4b": (0, 30, 30),
+}  # fmt: skip
+"""As their reports say: MiniMax-01 (2501.08313) one in eight, Jamba (2403.19887) one in eight and
+experts in every other, Nemotron-H (2504.03624) four of 52."""
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_are_of_the_kinds_that_were_published(name):
+    blocks = read(DEPLOYED[name]["keys"]).network.blocks
+    states = sum(block.repeat for block in blocks if block.attention.state is not None)
+    layers = sum(block.repeat for block in blocks)
+    experts = sum(block.repeat for block in blocks if block.mlp.experts)
+    assert (states, layers - states, experts) == LAYERS[name]
+
+
+def test_two_inner_layers_in_a_row_are_refused():
+    keys = DEPLOYED["nemotron-h-8b"]["keys"] | {"layers_block_type": ["mamba", "mlp", "mlp"]}
+    with pytest.raises(ProblemError, match="layer 2 is an inner layer without a mixer before it"):
+        read(keys)
+
+
+def test_embeddings_of_every_layer_are_refused():
+    keys = DEPLOYED["gemma-4-31b"]["keys"] | {"hidden_size_per_layer_input": 256}
+    with pytest.raises(ProblemError, match="hidden_size_per_layer_input names embeddings"):
+        read(keys)
 
 
 def test_what_a_file_leaves_out_is_said():
@@ -304,7 +350,7 @@ def test_the_name_is_the_path_the_file_or_the_family(tmp_path):
         assert read(path).network.name == name
 
 
-@pytest.mark.parametrize("kind", ["mamba", "jamba", "rwkv", "qwen3_next"])
+@pytest.mark.parametrize("kind", ["falcon_h1", "zamba2", "rwkv", "lfm2"])
 def test_families_that_are_no_transformers_are_one_line(kind):
     with pytest.raises(ProblemError, match=f"model_type {kind} has .*; only transformers"):
         read({"model_type": kind, "hidden_size": 64})

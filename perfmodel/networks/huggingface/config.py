@@ -20,27 +20,25 @@ ACTIVATIONS = {
     "gelu_new": "gelu_new",
     "gelu_fast": "gelu_new",
     "gelu_pytorch_tanh": "gelu_new",
+    "quick_gelu": "gelu",
     "relu": "relu",
+    "relu2": "relu",
     "silu": "silu",
     "swish": "silu",
 }
 """What files call activations, and what we do."""
-HIDDEN = ("hidden_size", "n_embd", "d_model", "n_embed")
-LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 MOST_LAYERS = 10_000
-HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads")
-KV_HEADS = ("num_key_value_heads", "num_kv_heads", "n_head_kv")
-INNER = ("intermediate_size", "n_inner", "ffn_dim", "d_ff", "ffn_hidden_size")
-EXPERTS = ("num_local_experts", "n_routed_experts", "num_experts")
+FACTS: Mapping[str, Any] = yamltable.read(Path(__file__).with_name("families.yaml"))
+"""What files mean beyond what they say."""
+KEYS: Mapping[str, Sequence[str]] = FACTS["keys"]
+"""Spellings of one size, by our name of it."""
 _COMMON = """
 attention_bias head_dim hidden_act kv_lora_rank layer_types mlp_bias moe_intermediate_size
 num_experts_per_tok q_lora_rank qk_nope_head_dim qk_rope_head_dim sliding_window
 tie_word_embeddings v_head_dim vocab_size
 """
-COMMON = frozenset((*HIDDEN, *LAYERS, *HEADS, *KV_HEADS, *INNER, *EXPERTS, *_COMMON.split()))
+COMMON = frozenset((*(key for keys in KEYS.values() for key in keys), *_COMMON.split()))
 """Keys that several families read."""
-FACTS: Mapping[str, Any] = yamltable.read(Path(__file__).with_name("families.yaml"))
-"""What files mean beyond what they say."""
 WITHOUT_EFFECT = frozenset(FACTS["without_effect"])
 """Keys that change no size, kernel or type that a network says: tokens, starts of training, files;
 they are left out without a word."""
@@ -56,29 +54,21 @@ class Config:
     def __init__(
         self, data: Mapping[str, Any], defaults: Mapping[str, Any] | None = None, below: str = ""
     ) -> None:
-        self.data, self.defaults, self._below = data, defaults or {}, below
+        self.data, self.defaults, self.below = data, defaults or {}, below
         self.notes: list[str] = []
         self._read: set[str] = set()
         self._defaults: list[str] = []
         self._below_it: list[Config] = []
 
-    def whole(self, *keys: str) -> int:
-        """The whole number of the first key that is there, else the default; raises
-        `ProblemError` without either."""
-        number = self.maybe(*keys)
-        if number is None:
-            alternatives = f" (or {', '.join(keys[1:])})" if len(keys) > 1 else ""
-            raise ProblemError(f"lacks {self._below}{keys[0]}{alternatives}; add it")
-        return number
-
     def maybe(self, *keys: str) -> int | None:
-        """The same, and None where there is none or null."""
+        """The whole number of the first key that is there, else the default; None where there is
+        none or null."""
         key, value = self._first(keys)
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
             raise self.wrong(key, value, "a whole number, 0 or more")
-        if key in LAYERS and value > MOST_LAYERS:  # a layer is an entry of lists
+        if key in KEYS["layers"] and value > MOST_LAYERS:  # a layer is an entry of lists
             raise self.wrong(key, value, f"a number of layers up to {MOST_LAYERS:,}")
         return value
 
@@ -100,35 +90,21 @@ class Config:
             raise self.wrong(key, value, "a share below 1, such as 0.1")
         return float(value)
 
-    def activation(self, *keys: str) -> str:
-        """What we call the activation that the file names. Raises `ProblemError` and
-        `UnknownName`."""
-        word = self.word(*keys)
-        if not word:
-            raise ProblemError(f"lacks {self._below}{keys[0]}; add it")
-        return known(word)
-
-    def word(self, *keys: str) -> str:
-        """A text, empty where there is none."""
-        key, value = self._first(keys)
-        if value is None:
-            return ""
-        if not isinstance(value, str):
-            raise self.wrong(key, value, "a text")
-        return value
-
     def idle(self, *keys: str) -> None:
         """Mark keys that have no effect in this network."""
         self._read.update(keys)
 
-    def listed(self, key: str, kind: type) -> list[Any] | None:
-        """A list of texts or of whole numbers; None where there is none."""
-        _, value = self._first((key,))
-        if value is None:
-            return None
-        if not isinstance(value, list) or not all(isinstance(item, kind) for item in value):
-            raise self.wrong(key, value, "a list of texts" if kind is str else "a list of numbers")
-        return value
+    def plain(self, *keys: str) -> tuple[str, Any]:
+        """The first of the keys that is there, and its value of whatever type; None without one."""
+        key, value = self._first(keys)
+        if isinstance(value, int) and not isinstance(value, bool):
+            self.maybe(key)
+        return key, value
+
+    def lacks(self, key: str, *others: str) -> ProblemError:
+        """The error of a size that is missing."""
+        alternatives = f" (or {', '.join(others)})" if others else ""
+        return ProblemError(f"lacks {self.below}{key}{alternatives}; add it")
 
     def nested(self, key: str) -> Config:
         """The mapping below a key, empty where there is none; its notes are ours."""
@@ -145,12 +121,12 @@ class Config:
         """Note that the file asks for something that a network does not describe."""
         self._read.add(key)
         if self.data.get(key):
-            self.notes.append(f"{self._below}{key}: {what}")
+            self.notes.append(f"{self.below}{key}: {what}")
 
     def wrong(self, key: str, value: Any, wanted: str) -> ProblemError:
         """The error of a value of another type."""
         text = quoted(value if isinstance(value, str) else json.dumps(value, default=str))
-        return ProblemError(f"{self._below}{key} is {text}; it is {wanted}")
+        return ProblemError(f"{self.below}{key} is {text}; it is {wanted}")
 
     def remarks(self) -> tuple[str, ...]:
         """Everything that a person should know of the file once it has been read."""
@@ -168,7 +144,7 @@ class Config:
     def unread(self) -> list[str]:
         """Keys that nobody read and that may matter, those of nested mappings too."""
         read_keys = self._read | WITHOUT_EFFECT
-        keys = [self._below + printable(key)[:60] for key in self.data if key not in read_keys]
+        keys = [self.below + printable(key)[:60] for key in self.data if key not in read_keys]
         return keys + [key for child in self._below_it for key in child.unread()]
 
     def _first(self, keys: Sequence[str]) -> tuple[str, Any]:
@@ -183,7 +159,7 @@ class Config:
                 if key in self.defaults:
                     value = self.defaults[key]
                     text = value if isinstance(value, str) else json.dumps(value)
-                    self._defaults.append(f"{self._below}{key} {text}")
+                    self._defaults.append(f"{self.below}{key} {text}")
                     return key, value
         return keys[0], None
 

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from perfmodel.catalogue import normalise
 from perfmodel.errors import ProblemError, UnknownName, nearest
-from perfmodel.networks.huggingface import gated, plain
 from perfmodel.networks.huggingface.config import (
     COMMON,
     FACTS,
-    HEADS,
-    HIDDEN,
-    INNER,
-    LAYERS,
+    KEYS,
     TEXTS,
     WITHOUT_EFFECT,
     Config,
     load,
 )
+from perfmodel.networks.huggingface.declared import FAMILIES, declared
 from perfmodel.networks.network import Network
 from perfmodel.plaintext import printable, quoted
 
@@ -38,33 +34,6 @@ class Imported:
     """Defaults taken, parts left out, keys not recognised: a line each."""
 
 
-Reader = Callable[[Config], Network]
-
-FAMILIES: Mapping[str, Reader] = {
-    "bert": plain.bert,
-    "gpt2": plain.gpt2,
-    "gptj": plain.gptj,
-    "opt": plain.opt,
-    "mpt": plain.mpt,
-    "falcon": plain.falcon,
-    "t5": plain.t5,
-    "switch_transformers": partial(plain.t5, experts=True),
-    "llama": gated.llama,
-    "llama4_text": gated.llama4,
-    "mistral": gated.llama,
-    "mixtral": gated.mixtral,
-    "qwen2": partial(gated.qwen, qkv_bias=True),
-    "qwen2_moe": partial(gated.qwen, experts=True, shared=True),
-    "qwen3": partial(gated.qwen, head_norm=True),
-    "qwen3_moe": partial(gated.qwen, head_norm=True, experts=True),
-    "deepseek_v2": partial(gated.deepseek, router_bias=False),
-    "deepseek_v3": partial(gated.deepseek, router_bias=True),
-    "gpt_oss": gated.gpt_oss,
-    "gemma2": partial(gated.gemma, head_norm=False, pattern=2),
-    "gemma3_text": partial(gated.gemma, head_norm=True, pattern=6),
-}
-"""What reads a file's keys as a network, by `model_type`."""
-
 DEFAULTS: Mapping[str, Mapping[str, Any]] = FACTS["defaults"]
 """What a file means by leaving a key out, by `model_type` and key."""
 ALIASES: Mapping[str, str] = FACTS["aliases"]
@@ -72,7 +41,9 @@ ALIASES: Mapping[str, str] = FACTS["aliases"]
 OTHERS = {name: reason for reason, names in FACTS["others"].items() for name in names}
 """Well-known families that are none of ours, and why."""
 
-_LARGEST = frozenset((*HIDDEN, *LAYERS, *HEADS, *INNER, "vocab_size"))
+_LARGEST = frozenset(
+    (*(key for name in ("hidden", "layers", "heads", "inner") for key in KEYS[name]), "vocab_size")
+)
 """Keys whose defaults hold for a file of the same `model_type` alone."""
 
 _OTHER_LAYERS = re.compile(
@@ -111,7 +82,7 @@ def read(
     weights = _weights(config)
     try:
         network = replace(
-            FAMILIES[reader](config), name=name or _name(file, source, reader), weights=weights
+            declared(reader, config), name=name or _name(file, source, reader), weights=weights
         )
         if not same:
             _refuse_other_layers(config, reader)
@@ -144,7 +115,7 @@ def _is_part(key: str, value: Any) -> bool:
 def _defaults(model_type: str) -> Mapping[str, Any]:
     """The defaults of a `model_type`, or of the family that reads it."""
     names = (model_type, f"{model_type}_text", ALIASES.get(model_type, model_type))
-    return next(DEFAULTS[name] for name in names if name in DEFAULTS)
+    return next((DEFAULTS[name] for name in names if name in DEFAULTS), {})
 
 
 def _refuse_other_layers(config: Config, family: str) -> None:

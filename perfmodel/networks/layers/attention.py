@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from perfmodel.networks.layers.layer import Layer
-from perfmodel.networks.network import Latent, SelfAttention
-from perfmodel.networks.operations.attention import FusedAttention, UnfusedAttention
+from perfmodel.networks.layers.states import gated, states
+from perfmodel.networks.network import Indexer, Latent, SelfAttention
+from perfmodel.networks.operations.attention import FusedAttention, KeyChoice, UnfusedAttention
 from perfmodel.networks.operations.exchange import Exchange
 from perfmodel.networks.operations.linear import Linear
 from perfmodel.networks.operations.maps import Repeat, Rotary
@@ -22,6 +23,8 @@ def attention(
     layer: Layer, of: SelfAttention, x: Value, name: str, *, cross: bool = False
 ) -> Value:
     """Attention over x; with `cross`, queries of x over the encoder's output."""
+    if of.state is not None:
+        return states(layer, of, of.state, x, name)
     setting, tensor = layer.setting, layer.tensor
     x = layer.spread(x, name)
     heads = layer.share("heads", of.heads, tensor, "tensor")
@@ -61,6 +64,10 @@ def attention(
             layer.network.norm == "rmsnorm",
         )
     )
+    if of.gated:
+        columns = heads * of.value_width
+        gate = layer.one(Linear(f"{name} gate", setting, x, columns, of.qkv_bias, split="out"))
+        context = gated(layer, context, gate, f"{name} gating")
     hidden = layer.network.hidden
     output = Linear(f"{name} output", setting, context, hidden, of.output_bias, split="in")
     return layer.joined(layer.one(output), name)
@@ -99,15 +106,18 @@ def _projections(
 ) -> tuple[_Group, _Group, _Group]:
     """Queries, keys and values, by one product or three; normalised and rotated."""
     setting, width = layer.setting, attn.head_size
-    sizes = (heads * width, groups * width, groups * width)
+    sizes = (heads * width, groups * width, groups * attn.value_width)
     q, k, v = (layer.value(f"{name} {part}", cols) for part, cols in zip("qkv", sizes, strict=True))
     bias = attn.qkv_bias
+    apart = (q, k) if attn.shared_values else (q, k, v)
+    v = k if attn.shared_values else v
     if (attn.joined or setting.stack.joined_products) and not cross:
-        qkv = Linear(f"{name} qkv", setting, x, sum(sizes), bias, to=(q, k, v), split="out")
-        layer.add(qkv)
+        columns = sum(y.cols for y in apart)
+        layer.add(Linear(f"{name} qkv", setting, x, columns, bias, to=apart, split="out"))
     else:
         source = Value("encoded", x.rows, x.cols, x.dtype) if cross else x
-        for part, y, operand in (("q", q, x), ("k", k, source), ("v", v, source)):
+        for part, y in zip("qkv", apart, strict=False):
+            operand = x if part == "q" else source
             label = f"{name} {part} projection"
             layer.add(Linear(label, setting, operand, y.cols, bias, to=(y,), split="out"))
     if attn.head_norm:
@@ -148,6 +158,8 @@ def _latent(
         layer.add(Linear(f"{name} kv down", setting, x, down, attn.qkv_bias, to=(latent, k_rope)))
     if dims.q_rank:
         source = layer.norm(f"{name} q norm", source)
+    if attn.indexer is not None:
+        _index(layer, attn.indexer, x, source, name)
     up = heads * (dims.nope + dims.rope)
     layer.add(Linear(f"{name} q up", setting, source, up, to=(q_nope, q_rope), split="out"))
     latent = layer.norm(f"{name} kv norm", latent)
@@ -158,3 +170,16 @@ def _latent(
     q_rope, k_rope = layer.add(Rotary(f"{name} rotary", setting, q_rope, k_rope))
     spread = layer.one(Repeat(f"{name} k rope of all heads", setting, k_rope, heads))
     return (q_nope, q_rope), (k_nope, spread), (v,)
+
+
+def _index(layer: Layer, indexer: Indexer, x: Value, latent: Value, name: str) -> None:
+    """The indexer: queries of the latent, one key and a weight a head of x, and the choice of keys.
+    Every device of `tensor` runs all of it."""
+    setting, columns = layer.setting, indexer.heads * indexer.size
+    layer.add(Linear(f"{name} indexer q", setting, latent, columns))
+    key = layer.value(f"{name} indexer key", indexer.size)
+    weights = layer.value(f"{name} indexer weights", indexer.heads)
+    columns = indexer.size + indexer.heads
+    layer.add(Linear(f"{name} indexer k", setting, x, columns, to=(key, weights)))
+    layer.add(Norm(f"{name} indexer norm", setting, key, "layernorm", bias=True))
+    layer.add(KeyChoice(f"{name} choice", setting, indexer))

@@ -51,7 +51,7 @@ def head(layer: Layer) -> None:
         x = Value("last tokens", setting.batch, x.cols, x.dtype)
     logits = _logits(layer, x)
     if setting.training and setting.loss:
-        layer.add(Loss("loss", setting, logits))
+        layer.add(Loss("loss", setting, logits, network.hidden))
 
 
 def _pooler(layer: Layer, x: Value) -> None:

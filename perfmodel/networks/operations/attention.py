@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from perfmodel.algorithms import Attention, Matmul, Rowwise
+from perfmodel.algorithms.declaredproblem import DeclaredProblem
+from perfmodel.algorithms.library import load
 from perfmodel.elements import element
-from perfmodel.networks.network import SelfAttention
+from perfmodel.networks.network import Indexer, SelfAttention
 from perfmodel.networks.operations.maps import Pass, chain
 from perfmodel.networks.operations.operation import Gradients, Operation, gradient_of
 from perfmodel.networks.recorder import Operands, Recorder
@@ -93,16 +95,23 @@ class FusedAttention(AttentionOperation):
         return (Value(f"{self.name}.lse", self.tokens, self.heads, "fp32"),)
 
     def problem(self, direction: str) -> Attention:
-        """The attention operator of one pass; independent chunks count as sequences."""
-        window = self.of.window if 0 < self.of.window < self.seq_kv else None
+        """The attention operator of one pass; independent chunks count as sequences, and keys that
+        an indexer chooses as a window of as many."""
+        reach = self.of.window if self.of.indexer is None else self.of.indexer.chosen
+        window = reach if 0 < reach < self.seq_kv else None
         width, chunk = self.of.value_width, self.of.chunk
         chunks = self.seq_q // chunk if 0 < chunk < self.seq_q and self.seq_q % chunk == 0 else 1
+        batch, seq_q, seq_kv = self.batch * chunks, self.seq_q // chunks, self.seq_kv // chunks
+        document = self.setting.document
+        if document < min(seq_q, seq_kv):
+            batch = max(int(batch * seq_q * self.setting.fill / document), 1)
+            seq_q = seq_kv = document
         return Attention(
-            self.batch * chunks,
+            batch,
             self.heads,
             self.kv_heads,
-            self.seq_q // chunks,
-            self.seq_kv // chunks,
+            seq_q,
+            seq_kv,
             self.of.score_width,
             None if width == self.of.score_width else width,
             causal=self.of.causal,
@@ -116,9 +125,16 @@ class FusedAttention(AttentionOperation):
         """One kernel."""
         reads: Operands = {"Q": self.q, "K": self.k, "V": self.v}
         kernel, problem = self.setting.flash_kernel(), self.problem("fwd")
-        to.run(
-            self.name, "attention", problem, reads, {"O": self.outputs[0]}, implementation=kernel
-        )
+        writes = {"O": self.outputs[0]}
+        part = self._part(reads, writes)
+        to.run(self.name, "attention", problem, reads, writes, implementation=kernel, part=part)
+
+    def _part(self, *operands: Operands) -> tuple[str, ...]:
+        """Operands of which padding is not touched: all, where documents do not fill a row."""
+        setting = self.setting
+        if setting.document == setting.seq:
+            return ()
+        return tuple(name for group in operands for name in group)
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
         """One operator: it recomputes the scores and makes the three gradients."""
@@ -131,8 +147,63 @@ class FusedAttention(AttentionOperation):
         writes = dict(zip(("dQ", "dK", "dV"), groups, strict=True))
         kernel = self.setting.flash_kernel()
         name = f"{self.name}.gradient"
-        to.run(name, "attention", self.problem("bwd"), reads, writes, implementation=kernel)
+        to.run(
+            name, "attention", self.problem("bwd"), reads, writes, implementation=kernel,
+            part=self._part(reads, writes),
+        )  # fmt: skip
         return tuple(x for group in groups for x in group)
+
+
+@dataclass(frozen=True)
+class KeyChoice(Operation):
+    """Scores of an indexer over all keys, and the best of each query. It has no gradient: an
+    indexer is trained apart from the network (DeepSeek-V3.2-Exp, section 2.1.1)."""
+
+    of: Indexer
+    """The indexer."""
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """None that have gradients."""
+        return ()
+
+    @property
+    def outputs(self) -> tuple[Value, ...]:
+        """None that have gradients."""
+        return ()
+
+    def forward(self, to: Recorder) -> None:
+        """Scores, and a pass over them for the choice."""
+        setting, sizes = self.setting, self.of
+        keys = setting.past + setting.seq
+        queries = setting.batch * setting.seq
+        heads = Value(f"{self.name}.q", queries, sizes.heads * sizes.size, setting.data)
+        key = Value(f"{self.name}.k", setting.batch * keys, sizes.size, setting.data)
+        weights = Value(f"{self.name}.w", queries, sizes.heads, "fp32")
+        scores = Value(f"{self.name}.scores", queries, keys, "fp32")
+        problem = index_problem(
+            sizes, batch=setting.batch, seq_q=setting.seq, keys=keys, dtype=setting.data
+        )
+        reads: Operands = {"Q": heads, "K": key, "w": weights}
+        to.run(f"{self.name}.scores", "attention", problem, reads, {"I": scores})
+        best = Rowwise("softmax", queries, keys, "fp32")
+        chosen = Value(f"{self.name}.chosen", queries, keys, "fp32")
+        to.run(f"{self.name}.best", "attention", best, {"X": scores}, {"Y": chosen})
+
+    def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
+        """Nothing."""
+        return ()
+
+
+def index_problem(
+    of: Indexer, *, batch: object, seq_q: object, keys: object, dtype: str
+) -> DeclaredProblem:
+    """The problem of an indexer's scores; arrays are as many problems."""
+    sizes = {
+        "batch": batch, "heads": of.heads, "seq": keys, "seq_q": seq_q, "seq_kv": keys,
+        "head_dim": of.size,
+    }  # fmt: skip
+    return DeclaredProblem(load("index-scores"), sizes, dtype)
 
 
 @dataclass(frozen=True)

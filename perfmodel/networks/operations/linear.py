@@ -8,6 +8,9 @@ from typing import Literal
 
 from perfmodel.algorithms import Matmul, Rowwise
 from perfmodel.algorithms.matmul import matmul_format
+from perfmodel.elements import element
+from perfmodel.networks.finetuning import Stored
+from perfmodel.networks.operations.maps import Pass, chain
 from perfmodel.networks.operations.operation import Gradients, Unary, gradient_of
 from perfmodel.networks.recorder import Operands, Recorder
 from perfmodel.networks.value import Value, Weight
@@ -74,7 +77,7 @@ class Linear(Unary):
     @property
     def saves(self) -> tuple[Value, ...]:
         """X, for the weight's gradient, in the type of the product."""
-        return (self._operand(self.x, "cast"),)
+        return (self._operand(self.x, "cast"),) if self.setting.trains else ()
 
     @property
     def multiplied(self) -> str:
@@ -114,30 +117,54 @@ class Linear(Unary):
         return operand
 
     def forward(self, to: Recorder) -> None:
-        """One product."""
-        if self.setting.stack.autocast and not self.setting.wide and self.weight is None:
-            self._cast_weight(to)
+        """One product, after the weight's cast or dequantisation if there is one."""
+        if self.setting.stored is not None:
+            self._dequantise(to, self.setting.stored)
+        elif self.setting.stack.autocast and not self.setting.wide and self.weight is None:
+            self._widen(to, "weight cast", "fp32")
         x, w = self._cast_operand(to, self.x, "cast"), to.weight(self.matrix, self._type)
         sizes = (self.x.rows // self.groups, self.out, self.x.cols)
         self._run_product(to, "", sizes, {"A": x, "B": w}, {"C": self.outputs})
 
-    def _cast_weight(self, tape: Recorder) -> None:
-        """The weight's copy in the product's type, made in each pass under autocast."""
+    def _dequantise(self, tape: Recorder, stored: Stored) -> None:
+        """The weight in the type of the product, made in each pass (bitsandbytes, MatMul4Bit).
+
+        Quantised scales are dequantised first, by a kernel and a sum with their mean, in fp32.
+        """
+        bits = stored.bits
+        if stored.group:
+            rows, cols = self.groups * self.x.cols, -(-self.out // stored.group)
+            codes = Value(f"{self.matrix.name} scale codes", rows, cols, "int8")
+            scales = Value(f"{self.matrix.name} scales", rows, cols, "fp32")
+            tape.weights[codes.name] = None
+            passes = (Pass("copy", "int8", "fp32"), Pass("add_scalar", "fp32", "fp32"))
+            chain(tape, f"{self.name}.scales", "pointwise", passes, (codes,), (scales,))
+            bits += (element("fp32").bits - element("int8").bits) / stored.group
+        self._widen(tape, "dequantised", f"bits{float(bits):.6f}")
+
+    def _widen(self, tape: Recorder, mark: str, stored: str) -> None:
+        """The weight's copy in the product's type, made in each pass by a kernel of its own."""
         name, rows, cols = self.matrix.name, self.groups * self.x.cols, self.out
-        source = Value(f"{name} in fp32", rows, cols, "fp32")
+        source = Value(f"{name} in {stored}", rows, cols, stored)
         tape.weights[source.name] = None
-        problem = Rowwise("pointwise", rows, cols, "fp32", output_dtype=self._type)
+        problem = Rowwise("pointwise", rows, cols, stored, output_dtype=self._type)
         narrow = Value(name, rows, cols, self._type)
-        tape.run(f"{self.name}.weight cast", "pointwise", problem, {"X": source}, {"Y": narrow})
+        tape.run(f"{self.name}.{mark}", "pointwise", problem, {"X": source}, {"Y": narrow})
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
-        """Two products, dgrad and wgrad, and the bias's column sum."""
+        """Two products, dgrad and wgrad, and the bias's column sum; of frozen weights dgrad
+        alone."""
         dys = tuple(gradients)
         rows, k = self.x.rows // self.groups, self.x.cols
         dy = tuple(self._cast_operand(to, each, f"cast {i}") for i, each in enumerate(dys))
         dx = gradient_of(self.x, self.name)
-        w = to.weight(self.matrix, self._type)
-        self._run_product(to, ".dgrad", (rows, k, self.out), {"A": dy, "B": w}, {"C": dx})
+        if self.setting.gradients != "weights":
+            if self.setting.stored is not None:
+                self._dequantise(to, self.setting.stored)
+            w = to.weight(self.matrix, self._type)
+            self._run_product(to, ".dgrad", (rows, k, self.out), {"A": dy, "B": w}, {"C": dx})
+        if not self.setting.trains:
+            return (dx,)
         self._weight_gradient(to, dy)
         if self.bias:
             b = self._bias_sum(dys)

@@ -31,8 +31,28 @@ class Loss(Unary):
 
     `eager`: an fp32 copy of the logits and its log-softmax, both in memory (4 + 4 bytes a logit
     beside the logits). `parts`: a kernel for each step, in fp32, in place. `fused`: in place, one
-    pass forward and one backward.
+    pass forward and one backward. `in-place` and `chunked` are timed as fused.
     """
+
+    hidden: int = 1
+    """Columns of the rows that the head multiplies."""
+
+    @property
+    def spared_bytes(self) -> float:
+        """Bytes of logits and gradient that never exist together, of the two that the passes name.
+
+        In place the gradient overwrites the logits, in fp32 a chunk at a time (torchtune,
+        CEWithChunkedOutputLoss: 8 chunks). Chunked, the head's product runs with the loss over
+        vocabulary/hidden chunks (Liger Kernel, fused_linear_cross_entropy.py).
+        """
+        stack, x = self.setting.stack, self.x
+        if self._form == "in-place":
+            chunk = x.rows * x.cols * 4.0 / stack.loss_chunks if stack.loss_chunks else 0.0
+            return x.bytes - chunk
+        if self._form != "chunked":
+            return 0.0
+        chunks = max(-(-x.cols // self.hidden), 1)
+        return 2.0 * x.bytes * (1.0 - 1.0 / min(chunks, x.rows))
 
     @property
     def outputs(self) -> tuple[Value, ...]:

@@ -68,9 +68,8 @@ class Norm(Unary):
             return (self.x,)
         rows, cols = self.x.rows, self.x.cols
         scaled = Value(f"{self.name}.scaled", rows, cols, self.x.dtype)
-        if self.setting.wide:
-            return (self.x, scaled)
-        return (Value(f"{self.name}.wide", rows, cols, "fp32"), scaled)
+        x = self.x if self.setting.wide else Value(f"{self.name}.wide", rows, cols, "fp32")
+        return (x, scaled) if self.setting.trains else (x,)
 
     @property
     def statistics(self) -> tuple[Value, ...]:
@@ -121,6 +120,8 @@ class Norm(Unary):
         dx, name = gradient_of(self.x, self.name), f"{self.name}.gradient"
         if not self.fused:
             passes = _fp32_passes(_WIDENED_BACK) if self.setting.wide else _WIDENED_BACK
+            if not self.setting.trains:
+                passes = (passes[0], *passes[2:])  # no sum over rows for the weight
             chain(to, name, "norm", passes, (gradients[0],), (dx,), aside=self.saves)
             return (dx,)
         statistics = {value.name.rpartition(".")[2]: value for value in self.statistics}

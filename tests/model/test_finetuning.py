@@ -1,0 +1,330 @@
+"""Fine-tuning: LoRA, DoRA, quantised frozen weights, frozen parts, packed sequences.
+
+Published counts and memory: LoRA (2106.09685, tables 2 and 4), QLoRA (2305.14314, section 3), DoRA
+(2402.09353, table 1), PEFT's and Unsloth's print_trainable_parameters, torchtune's README.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from perfmodel import load
+from perfmodel.compression import quantised
+from perfmodel.errors import PerfmodelError
+from perfmodel.networks import library
+from perfmodel.networks.expand import expand, parameter_count
+from perfmodel.networks.finetuning import FineTuning
+from perfmodel.networks.flops import flops_per_token
+from perfmodel.networks.setting import Setting
+from perfmodel.networks.stack import load as load_stack
+from perfmodel.training.plan import Plan
+from perfmodel.training.step import predict_step
+from perfmodel.training.stepmemory import memory
+
+GIB = 2**30
+LLAMA = library.load("llama-3-8b")
+A100 = load("a100")
+QKVUD = "q,k,v,up,down"
+
+
+def trained(name: str, rank: int, targets: str, **fields) -> int:
+    tuning = FineTuning(lora=rank, lora_targets=targets, **fields)
+    return parameter_count(library.load(name), tuning, trained=True)
+
+
+def memory_of(network, plan):
+    parts = [(segment, segment.repeat) for segment in expand(network, plan.setting)]
+    return memory(parts, plan, plan.recipe, None)
+
+
+def kernels(plan: Plan, network=LLAMA, way: str = "backward") -> list[str]:
+    tapes = [getattr(segment, way) for segment in expand(network, plan.setting)]
+    return [node.name for tape in tapes for node in tape.nodes]
+
+
+@pytest.mark.parametrize(
+    ("network", "rank", "targets", "count", "tolerance"),
+    [
+        ("gpt3-175b", 1, "q,v", 4.7e6, 0.01),  # LoRA, table 4
+        ("gpt3-175b", 8, "q,v", 37.7e6, 0.01),  # LoRA, table 4
+        ("gpt2-medium", 4, "q,v", 0.35e6, 0.13),  # LoRA, table 3: 0.35 M of 0.39 M by its formula
+        ("llama-7b", 8, "q,v", 4_194_304, 0.0),  # PEFT
+        ("llama-3-8b", 16, "all", 41_943_040, 0.0),  # Unsloth
+        ("llama-2-7b", 64, "q,v", 33_554_432, 0.0),  # PEFT
+        ("llama-3-70b", 8, "q,v", 16_384_000, 0.0),  # r (in + out), by hand
+    ],
+)
+def test_trained_parameters_are_those_published(network, rank, targets, count, tolerance):
+    assert trained(network, rank, targets) == pytest.approx(count, rel=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("network", "dora", "percent"),
+    [
+        ("llama-7b", False, 0.83), ("llama-7b", True, 0.84), ("llama-13b", False, 0.67),
+        ("llama-13b", True, 0.68), ("llama-3-8b", False, 0.70), ("llama-3-8b", True, 0.71),
+    ],
+)  # fmt: skip
+def test_shares_that_train_are_those_of_dora_table_1(network, dora, percent):
+    whole = library.load(network)
+    count = trained(network, 32, QKVUD, dora=dora)
+    total = parameter_count(whole, FineTuning(lora=32, lora_targets=QKVUD, dora=dora))
+    assert 100 * count / total == pytest.approx(percent, abs=0.015)
+
+
+def test_an_adapter_has_r_times_in_plus_out_parameters():
+    block = LLAMA.blocks[0]
+    hidden, kv = LLAMA.hidden, block.attention.kv_heads * block.attention.head_size
+    for rank in (1, 16, 256):
+        assert trained("llama-3-8b", rank, "k") == LLAMA.layers * rank * (hidden + kv)
+        assert trained("llama-3-8b", rank, "down") == LLAMA.layers * rank * (
+            hidden + block.mlp.inner
+        )
+
+
+def test_double_quantisation_takes_an_eighth_of_a_bit_a_weight():
+    """QLoRA, section 3: 8/64 + 32/(64 x 256) = 0.127 bits for 32/64 = 0.5."""
+    assert quantised.load("nf4").bits_at(1) - 4 == pytest.approx(0.127, abs=5e-4)
+    assert quantised.load("nf4-single").bits_at(1) - 4 == 0.5
+
+
+def test_frozen_bytes_are_the_formats():
+    plan = Plan(lora=16, base="nf4", stack="torchtune")
+    lines = memory_of(LLAMA, plan).lines
+    tables = 2 * LLAMA.vocabulary * LLAMA.hidden
+    norms = (2 * LLAMA.layers + 1) * LLAMA.hidden
+    matrices = parameter_count(LLAMA) - tables - norms
+    bits = 4 + 8 / 64 + 32 / (64 * 256)
+    assert lines["frozen weights"] == pytest.approx(matrices * bits / 8 + 2 * (tables + norms))
+    assert lines["optimiser states"] == 2 * lines["weights"] == 2 * lines["gradients"]
+
+
+@pytest.mark.parametrize(
+    ("network", "seq", "options", "gib"),
+    [
+        ("llama-3.2-3b", 4096, {}, 8.5),
+        ("llama-3.2-3b", 4096, {"base": "nf4"}, 4.6),
+        ("llama-3-8b", 2048, {}, 16.2),
+        ("llama-3-8b", 2048, {"base": "nf4"}, 7.4),
+    ],
+)
+def test_memory_is_that_of_torchtune(network, seq, options, gib):
+    """README of torchtune 0.5, peak memory of two packed sequences on one device."""
+    plan = Plan(
+        seq=seq, micro_batch=2, stack="torchtune", recompute="full-host", lora=8,
+        lora_targets="q,v,o,mlp", **options,
+    )  # fmt: skip
+    held = memory_of(library.load(network), plan).allocated_bytes
+    assert held / GIB == pytest.approx(gib, rel=0.10)
+
+
+def test_frozen_weights_have_no_gradients():
+    names = kernels(Plan(lora=16, lora_targets="q,v", stack="eager"))
+    products = [name for name in names if name.endswith(".wgrad")]
+    assert products
+    assert all(name.endswith((" A.wgrad", " B.wgrad")) for name in products)
+    everything = kernels(Plan(stack="eager"))
+    base = {n for n in everything if n.endswith(".dgrad")}
+    assert base <= set(names)  # all input gradients remain
+
+
+def test_a_backward_pass_ends_where_nothing_before_it_trains():
+    assert kernels(Plan(trains="none", stack="eager")) == []
+    head = kernels(Plan(trains="head", stack="eager"))
+    assert [name for name in head if name.startswith("logits")] == ["logits.wgrad"]
+    plan = Plan(frozen_layers=30, stack="eager")
+    segments = {s.name: s for s in expand(LLAMA, plan.setting)}
+    assert segments["frozen block"].repeat == 30
+    assert segments["block"].repeat == 2
+    assert segments["frozen block"].saved_bytes == 0
+    assert not segments["frozen block"].backward.nodes
+    assert segments["block"].backward.nodes
+
+
+def test_activations_are_kept_only_where_a_gradient_needs_them():
+    full = memory_of(LLAMA, Plan(stack="compile")).lines["activations"]
+    adapters = memory_of(LLAMA, Plan(stack="compile", lora=1)).lines["activations"]
+    products = memory_of(LLAMA, Plan(stack="compile", lora=1, lora_targets="all"))
+    last = memory_of(LLAMA, Plan(stack="compile", frozen_layers=24)).lines["activations"]
+    assert adapters < products.lines["activations"] < 1.01 * full
+    assert last == pytest.approx(full / 4, rel=0.01)
+
+
+def test_memory_grows_with_the_rank_and_with_the_targets():
+    sizes = [
+        memory_of(LLAMA, Plan(lora=rank, lora_targets=targets, stack="eager")).total_bytes
+        for targets in ("q,v", "attention", "all")
+        for rank in (1, 8, 64)
+    ]
+    assert sizes[:3] == sorted(sizes[:3])
+    assert sizes[3:6] == sorted(sizes[3:6])
+    assert sizes[0] < sizes[3] < sizes[6]
+    assert len(set(sizes)) == len(sizes)
+
+
+def test_zero_shards_adapters_and_frozen_weights_alike():
+    whole = memory_of(LLAMA, Plan(lora=16, stack="torchtune")).lines
+    shards = memory_of(LLAMA, Plan(lora=16, stack="torchtune", data=8, zero=3)).lines
+    for kind in ("frozen weights", "weights", "gradients", "optimiser states"):
+        assert shards[kind] == pytest.approx(whole[kind] / 8)
+
+
+def test_model_flops_of_frozen_weights_are_four_a_token():
+    """A forward product and an input gradient; with everything frozen the forward pass alone."""
+    seq = 2048
+    full = flops_per_token(LLAMA, seq)
+    half = flops_per_token(LLAMA, seq, tuning=FineTuning(lora=1, lora_targets="q"))
+    none = flops_per_token(LLAMA, seq, tuning=FineTuning(trains="none"))
+    products = parameter_count(LLAMA) - LLAMA.vocabulary * LLAMA.hidden
+    assert full - half == pytest.approx(2 * products, rel=0.001)
+    assert none == pytest.approx(full / 3, rel=0.001)
+
+
+def test_a_step_with_adapters_takes_longer_than_without_and_less_than_all():
+    """A high rank costs more than a low one; what is frozen costs less than what trains."""
+    plan = Plan(seq=2048, stack="compile")
+    forward = predict_step(LLAMA, replace(plan, training=False, optimiser="none"), A100).seconds
+    times = [
+        predict_step(LLAMA, replace(plan, lora=rank, lora_targets="all"), A100).seconds
+        for rank in (8, 64, 512)
+    ]
+    full = predict_step(LLAMA, plan, A100).seconds
+    assert forward < times[0] < times[1] < times[2]
+    assert times[0] < full
+
+
+def test_no_saving_of_memory_is_free():
+    plan = Plan(seq=2048, stack="eager", lora=16, lora_targets="all")
+    steps = [
+        predict_step(LLAMA, replace(plan, **more), A100)
+        for more in ({}, {"base": "nf4-single"}, {"base": "nf4"})
+    ]
+    sizes = [step.memory.total_bytes for step in steps]
+    assert sizes[0] > sizes[1] > sizes[2]
+    assert steps[0].seconds < steps[1].seconds < steps[2].seconds
+    assert steps[0].seconds < predict_step(LLAMA, replace(plan, dora=True), A100).seconds
+
+
+def test_adapters_in_their_products_epilogue_are_faster_than_apart():
+    assert load_stack("unsloth").fused_adapters
+    apart, fused = (
+        predict_step(LLAMA, Plan(stack=stack, lora=16, lora_targets="all"), A100)
+        for stack in ("liger", "unsloth")
+    )
+    assert fused.seconds < apart.seconds
+
+
+def test_dequantisation_moves_the_formats_bytes():
+    """Read 4.5 bits and write 16 a weight, forward and backward; scales 1 + 4 + 4 + 4 bytes."""
+    plan = Plan(lora=16, base="nf4", stack="eager")
+    block = next(s for s in expand(LLAMA, plan.setting) if s.name == "block")
+    for tape in (block.forward, block.backward):
+        tensors = tape.graph.tensors
+        sources = [t for name, t in tensors.items() if " in bits4.5" in name]
+        down = next(t for t in sources if t.name.startswith("mlp down"))
+        hidden, inner = LLAMA.hidden, LLAMA.blocks[0].mlp.inner
+        assert down.bytes == pytest.approx(hidden * inner * 4.5 / 8, rel=1e-3)
+        assert len(sources) == 7
+
+
+def test_packed_documents_attend_to_themselves():
+    """Attention's work falls with the documents of a row; padding counts in time, not in tokens."""
+    plan = Plan(seq=8192, stack="compile")
+    whole, packed = (
+        predict_step(LLAMA, replace(plan, packed=number), A100) for number in (1.0, 16.0)
+    )
+    assert packed.classes["attention"] < whole.classes["attention"] / 4
+    assert packed.classes["matmul"] == pytest.approx(whole.classes["matmul"])
+    half = predict_step(LLAMA, replace(plan, fill=0.5), A100)
+    assert half.tokens_per_second * half.seconds == pytest.approx(8192 / 2)
+    assert half.classes["attention"] < whole.classes["attention"] / 2
+    assert half.classes["matmul"] == pytest.approx(whole.classes["matmul"])
+
+
+def test_activations_in_host_memory_take_no_less_time():
+    plan = Plan(seq=4096, stack="compile", lora=16, recompute="full")
+    device = predict_step(LLAMA, plan, A100)
+    host = predict_step(LLAMA, replace(plan, recompute="full-host"), A100)
+    assert host.seconds >= device.seconds
+    assert host.memory.total_bytes < device.memory.total_bytes
+
+
+def test_a_paged_optimiser_moves_what_does_not_fit_and_pays_the_link():
+    """States leave the device only as far as it is short, there and back in each update."""
+    small = load("rtx-4090")
+    plan = Plan(seq=4096, micro_batch=2, lora=512, lora_targets="all", base="nf4", stack="liger",
+                recompute="full")  # fmt: skip
+    kept, paged = (predict_step(LLAMA, replace(plan, paged=on), small) for on in (False, True))
+    short = kept.memory.lacking_bytes
+    assert short > 0
+    assert paged.memory.paged_bytes == pytest.approx(short)
+    assert paged.memory.fits
+    link = small.level("host").bytes_per_s
+    assert paged.seconds - kept.seconds == pytest.approx(2 * short / link, rel=1e-6)
+    roomy = predict_step(LLAMA, replace(plan, paged=True), A100)
+    assert roomy.memory.paged_bytes == 0
+
+
+@pytest.mark.parametrize(
+    ("targets", "shapes"),
+    [
+        ("attention", [(4096, 16), (16, 6144)]),  # one adapter of the joined product
+        ("q,v", [(4096, 16), (16, 4096), (4096, 16), (16, 1024)]),  # one of each named part
+    ],
+)
+def test_a_joined_product_has_one_adapter_or_one_of_each_named_part(targets, shapes):
+    plan = Plan(lora=16, lora_targets=targets, stack="te")
+    block = next(s for s in expand(LLAMA, plan.setting) if s.name == "block")
+    assert [
+        w.shape for w in block.weights if w.trains and not w.name.startswith("attention output")
+    ] == shapes
+
+
+def test_experts_have_an_adapter_each():
+    count = trained("mixtral-8x7b", 8, "down")
+    mixtral = library.load("mixtral-8x7b")
+    mlp = mixtral.blocks[0].mlp
+    assert count == mixtral.layers * mlp.experts * 8 * (mixtral.hidden + mlp.inner)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"lora": -1}, "lora is -1"),
+        ({"lora": 8, "lora_targets": "wq"}, "target of adapters"),
+        ({"dora": True}, "give lora a rank"),
+        ({"base": "nf4"}, "give lora a rank"),
+        ({"trains": "heads"}, "part that trains"),
+        ({"lora": 8, "lora_dropout": 1.0}, "lora_dropout is 1"),
+    ],
+)
+def test_fields_that_do_not_go_together_are_refused(fields, message):
+    with pytest.raises(PerfmodelError, match=message):
+        Plan(**fields)
+
+
+@pytest.mark.parametrize(
+    ("network", "fields", "message"),
+    [
+        (
+            "gpt2-medium",
+            {"seq": 1024, "lora": 8, "lora_targets": "gate"},
+            "lora_targets are q, k, v, o, up",
+        ),
+        ("llama-3-8b", {"lora": 8, "base": "fp8"}, "dequantised in groups"),
+        ("llama-3-8b", {"frozen_layers": 33}, "has 32"),
+        ("llama-3-8b", {"fill": 1.5}, "fill is 1.5"),
+        ("llama-3-8b", {"packed": 0.5}, "packed 0.5"),
+    ],
+)
+def test_what_a_network_does_not_have_is_refused(network, fields, message):
+    with pytest.raises(PerfmodelError, match=message):
+        expand(library.load(network), Plan(stack="eager", **fields).setting)
+
+
+def test_a_setting_without_tuning_is_as_before():
+    sizes = Setting(batch=1, seq=128, training=True)
+    assert all(w.trains for s in expand(LLAMA, sizes) for w in s.weights)
+    assert all(len(s.active) == len(s.operations) for s in expand(LLAMA, sizes))
