@@ -315,12 +315,13 @@ def unseen(predicted: pd.DataFrame) -> list[float]:
 
 def unfitted(table: pd.DataFrame) -> dict[str, dict[str, Any]]:
     """Ranges of operators to which no constant is fitted, such as chains of kernels, by name; of
-    the runs whose kernel is known. A family that spreads further than a first guess has none."""
+    the runs whose kernel is known. A family that spreads further than a first guess has none, and
+    no family is known better than that where no kernel is named."""
     predicted = predict_table(table, learned=False)
     predicted = predicted[predicted["known_implementation"] != "assumed"]
     facts, least = kernels_of(predicted), {"": _UNFITTED_LEAST}
     return {
-        name: {**entry, **facts[name]}
+        name: {**entry, "assumed": [-FIRST_GUESS, FIRST_GUESS], **facts[name]}
         for name, entry in spread_of(predicted, least).items()
         if np.all(np.subtract(entry["high"], entry["low"]) < 2 * FIRST_GUESS)
     }
