@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
+from perfmodel.cli import ranges, spellings
 from perfmodel.cli.arguments import Corrected, TableFile
 from perfmodel.cli.build import command
 from perfmodel.cli.drawing import Drawing
@@ -36,10 +36,9 @@ _GATE = "Gate"
 
 def _share(option: str, text: str) -> float:
     """A limit such as "20%" or "0.2" as a fraction."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)(%?)", text.strip())
-    if match is None:
-        raise ProblemError(f"{option} {text!r} is not a percentage; write 20% or 0.2")
-    return float(match[1]) / (100 if match[2] else 1)
+    fault = "is not a percentage; write 20% or 0.2"
+    (share,) = ranges.numbers(spellings.one(option, text), option, lambda part: part >= 0.0, fault)
+    return share
 
 
 def _templates() -> Iterable[str]:
