@@ -38,6 +38,7 @@ from perfmodel.operators import load as load_operator
 from perfmodel.predict import predict, predict_arrays
 from perfmodel.replacing import replacing
 from perfmodel.training.plan import Plan
+from perfmodel.training.planning import search
 from perfmodel.training.step import predict_step
 
 Row = dict[str, Any]
@@ -146,10 +147,14 @@ def bench_steps() -> list[Row]:
     ]
     grid = _cpu_seconds(lambda: [predict_step(network, plan, device) for plan in _PLANS])
     warm = _cpu_seconds(lambda: [predict_step(network, plan, device) for plan in _PLANS])
+    llama, plan = library.load("llama-3-70b"), Plan(seq=4096, stack="te")
+    legal: list[int] = []
+    searching = _cpu_seconds(lambda: legal.append(search(llama, plan, 64, 512, device).legal))
     return [
         {"name": "GPT-3 forward and backward", "value": min(passes), "unit": "s"},
         _rate("GPT-3 plans of a new grid", grid),
         _rate("GPT-3 plans once more", warm),
+        row("Llama-3-70B plans searched", 60 * legal[0] / searching, "plans/min"),
     ]
 
 

@@ -73,8 +73,9 @@ def update(
 
     def kernels(pairs: Sequence[tuple[Weight, int]]) -> Update:
         # Only statistics over tokens depend on the number of tokens.
+        tokens = plan.tokens if optimisers.load(plan.optimiser).needs_tokens else 0
         style = plan.setting.stack.optimiser
-        key = (plan.optimiser, plan.tokens, parameters_of(pairs), plan.recipe, style)
+        key = (plan.optimiser, tokens, parameters_of(pairs), plan.recipe, style)
         if constants is None:
             return _device_update(*key, Held(device))
         return _update(*key, device, constants)
@@ -94,7 +95,7 @@ def _device_update(
     parameters: tuple[Parameter, ...],
     precision: Precision,
     style: str,
-    key: Held,
+    key: Held[Device],
 ) -> Update:
     return _update(optimiser, tokens, parameters, precision, style, key.device, None)
 
