@@ -3,7 +3,8 @@
 VENV   ?= .venv
 PYTHON ?= python3
 BIN    := $(VENV)/bin
-# Processes that run the tests, a file each: what a file compiles once is not compiled twice.
+# Processes that run the tests, each from its own end of the list, so that few files are split:
+# what a file compiles once is not compiled twice.
 JOBS   ?= 2
 # A measured-run table, for `make fit` and `make scoreboard`.
 DATA   ?=
@@ -36,13 +37,13 @@ demo: $(VENV)/.ready ## Standard against tiled attention on A100, H100 and B200,
 	$(BIN)/perfmodel demo --output-dir build/demo
 
 quick: $(VENV)/.ready ## The laws of the model and of its parts, in a minute
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile tests/unit tests/model
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal tests/unit tests/model
 
 test: $(VENV)/.ready ## Run all tests, the documents' examples and the notebooks among them
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
 
 test-all: $(VENV)/.ready ## Run all tests where all that they need is there: a test that is skipped has failed
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-skips --continue-on-collection-errors
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal --no-skips --continue-on-collection-errors
 
 check: $(VENV)/.ready ## Lint, formatting, types, import layers, lines of each room
 	$(BIN)/ruff check
@@ -115,7 +116,7 @@ mutants: $(VENV)/.ready ## Make 60 mistakes in a copy, three a package; nine of 
 	$(BIN)/python tests/mutants --mutants $(MUTANTS) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))
 
 coverage: $(VENV)/.ready ## Lines and branches that the tests run, those they do not, and which test runs which
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --cov --cov-context=test \
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal --cov --cov-context=test \
 	    --cov-report=term-missing:skip-covered
 
 clean: ## Remove everything that was built, the virtual environment included

@@ -267,7 +267,7 @@ def _derive(problem: Attention, tensors: Tensors) -> None:
 def _backward_plan(problem: Attention, config: StandardConfig) -> tuple[Launch, ...]:
     b, g, r, q, x, d, e = dims(problem)
     softmax = Launch(
-        "dsoftmax",
+        "dS of softmax",
         softmax_gradient,
         (b * g * r * q,),
         {"P": "P", "DP": "dP", "DS": "dS", "scale": scale_of(problem), "seq_kv": x},
@@ -275,14 +275,14 @@ def _backward_plan(problem: Attention, config: StandardConfig) -> tuple[Launch, 
     )
     return (
         _product(
-            problem, "dvalues", ("P", "dO", "dV"), (x, e, q), (1, x), (e, 1), config,
+            problem, "dV of values", ("P", "dO", "dV"), (x, e, q), (1, x), (e, 1), config,
             shared=False, over_keys=True,
         ),
-        _product(problem, "dprobabilities", ("dO", "V", "dP"), (q, x, e), (e, 1), (1, e), config),
+        _product(problem, "dP of values", ("dO", "V", "dP"), (q, x, e), (e, 1), (1, e), config),
         softmax,
-        _product(problem, "dqueries", ("dS", "K", "dQ"), (q, d, x), (x, 1), (d, 1), config),
+        _product(problem, "dQ of scores", ("dS", "K", "dQ"), (q, d, x), (x, 1), (d, 1), config),
         _product(
-            problem, "dkeys", ("dS", "Q", "dK"), (x, d, q), (1, x), (d, 1), config,
+            problem, "dK of scores", ("dS", "Q", "dK"), (x, d, q), (1, x), (d, 1), config,
             shared=False, over_keys=True,
         ),
     )  # fmt: skip

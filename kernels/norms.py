@@ -289,7 +289,7 @@ def _backward_plan(problem: Rowwise, config: NormBackwardConfig) -> tuple[Launch
 
 def _fused(problem: Rowwise, config: NormBackwardConfig, arguments: dict[str, Argument]) -> Launch:
     return Launch(
-        f"{problem.op}-gradient+weight-gradient",
+        "+".join(step.name for step in problem.algorithm().steps),
         fused_backward,
         (slices_of(problem, config),),
         {**arguments, "GAMMA": "gamma", "DX": "dX", "span": _span(problem, config)},
@@ -305,7 +305,7 @@ def _apart(
     sums: dict[str, Argument],
 ) -> Iterator[Launch]:
     yield Launch(
-        f"{problem.op}-gradient",
+        problem.algorithm().steps[0].name,
         norm_backward,
         (ceil_div(problem.rows, config.rows),),
         {**arguments, "GAMMA": "gamma", "DX": "dX"},
@@ -313,7 +313,7 @@ def _apart(
         num_warps=config.warps,
     )
     yield Launch(
-        "weight-gradient",
+        problem.algorithm().steps[1].name,
         weight_gradient,
         (slices_of(problem, config) * ceil_div(problem.cols, WEIGHT_COLUMNS),),
         {**arguments, **sums, "span": _span(problem, config)},

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import reduce
 from operator import mul
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
-# A count may be a plain integer, a NumPy array of integers, or a SymPy expression: the counting
-# code is written once for all three, so no narrower type would be true.
-Number = Any
+Number = int | float | np.ndarray
+"""What counts are made of. SymPy's expressions and recording numbers stand in the same places: they
+have the same operators, and no types."""
 
 # Above this a product of 64-bit integers may wrap; larger values use Python's integers.
 _SAFE = 2**62
@@ -34,6 +34,10 @@ def _is_float(value: Number) -> bool:
     return isinstance(value, np.ndarray) and value.dtype == np.float64
 
 
+@overload
+def ceil_div(a: int, b: int) -> int: ...
+@overload
+def ceil_div(a: Number, b: Number) -> Number: ...
 def ceil_div(a: Number, b: Number) -> Number:
     """⌈a / b⌉; symbols simplify where b is declared to divide a."""
     a = _promote(a, b)

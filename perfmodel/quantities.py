@@ -44,6 +44,7 @@ _SHOWN: Mapping[str, Callable[[float], str]] = {
     "length": lambda value: f"{value / 1024:g}k" if value >= 1024 else f"{value:g}",
     "bytes": lambda value: si(value, "B"),
     "count": lambda value: si(value, "").rstrip(),
+    "year": lambda value: f"{value:.0f}",
     "flops": lambda value: si(value, "FLOP"),
     "flops_per_s": lambda value: si(value, "FLOP/s"),
 }

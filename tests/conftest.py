@@ -24,10 +24,12 @@ settings.register_profile(
     deadline=None,
     derandomize=True,
     database=None,
-    max_examples=50,
+    max_examples=25,
     print_blob=False,
     suppress_health_check=[HealthCheck.too_slow],
 )
+# Mutants are looked for with more of the same examples.
+settings.register_profile("thorough", settings.get_profile("perfmodel"), max_examples=200)
 # pytest --hypothesis-profile deep: other examples in every run, and many more of them.
 settings.register_profile(
     "deep", settings.get_profile("perfmodel"), derandomize=False, max_examples=1000, print_blob=True

@@ -79,7 +79,12 @@ for _place in MODEL:
 
 # Nothing is to be learnt from the smallest example of a failure that every example has.
 settings.register_profile(
-    "dead", deadline=None, database=None, derandomize=True, phases=[Phase.explicit, Phase.generate]
+    "dead",
+    deadline=None,
+    database=None,
+    derandomize=True,
+    max_examples=25,
+    phases=[Phase.explicit, Phase.generate],
 )
 
 

@@ -1,4 +1,4 @@
-"""Tables as a terminal shows them, in files of tests/golden: a command and a width each.
+"""Tables as a terminal of 80 columns shows them, in files of tests/golden, one a command.
 
 `python tests/goldentables.py` (part of `make docs`) writes them anew, after a change that moves
 predictions or the tables themselves: look at the difference before you commit it.
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 GOLDEN = Path(__file__).with_name("golden")
-WIDTHS = (80, 120, 200)
+WIDTH = 80
 
 COMMANDS = {
     "predict": "predict attention -d a100,h100 --seq 1k:16k:x4 --schedule standard,tiled",
@@ -33,7 +33,7 @@ COMMANDS = {
 """Commands by the names of their files."""
 
 
-def shown(command: str, width: int) -> str:
+def shown(command: str, width: int = WIDTH) -> str:
     """What a command shows at a terminal of that width."""
     from transcripts import run
 
@@ -43,19 +43,18 @@ def shown(command: str, width: int) -> str:
     return run(f"perfmodel {command.format(published=shlex.quote(str(published)))}", width)
 
 
-def files() -> Iterator[tuple[Path, str, int]]:
-    """Each file with its command and width."""
+def files() -> Iterator[tuple[Path, str]]:
+    """Each file with its command."""
     for name, command in COMMANDS.items():
-        for width in WIDTHS:
-            yield GOLDEN / f"{name}-{width}.txt", command, width
+        yield GOLDEN / f"{name}.txt", command
 
 
 def main() -> None:
     """Write every file anew, and remove those of no command."""
     GOLDEN.mkdir(exist_ok=True)
     kept = set()
-    for path, command, width in files():
-        path.write_text(shown(command, width), encoding="utf-8")
+    for path, command in files():
+        path.write_text(shown(command), encoding="utf-8")
         kept.add(path)
     for path in GOLDEN.glob("*.txt"):
         if path not in kept:

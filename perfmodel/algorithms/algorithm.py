@@ -34,6 +34,20 @@ class Tensor:
     windows: tuple[tuple[str, str, int], ...] = ()
     """(axis, tap, stride): the two axes together index one dimension at axis · stride + tap, as in
     the input of a convolution."""
+    constant: bool = False
+    """Whether it has no gradient: labels, indices, tables of cosines, statistics."""
+
+
+@dataclass(frozen=True)
+class Derivative:
+    """What the gradient of a step takes beside the gradients of its results."""
+
+    reads: tuple[str, ...]
+    """Tensors of the step that it reads; a linear map's reads none."""
+    vector: float = 0.0
+    """Operations a point on the vector unit."""
+    special: float = 0.0
+    """Operations a point on the special-function unit."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +74,8 @@ class Step:
     """Operations a point on the vector unit."""
     special: float = 0.0
     """Operations a point on the special-function unit."""
+    derivative: Derivative | None = None
+    """What its gradient takes, where the usual rule (`gradient`) does not say it."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from perfmodel.algorithms.algorithm import Algorithm, Band, Step, Tensor, tensors
+from perfmodel.algorithms.algorithm import Algorithm, Band, Derivative, Step, Tensor, tensors
 from perfmodel.algorithms.problem import UNSAID, Problem
 from perfmodel.algorithms.sizes import check_points, check_positive
 from perfmodel.arithmetic import Number, ceil_div, is_symbolic, minimum, product, where
@@ -248,6 +248,9 @@ class Attention(Problem):
         return where(windowed if windowed.ndim else bool(windowed), pairs, pairs - diagonal)
 
 
+_LINEAR = Derivative((), vector=1)
+
+
 def _inputs() -> tuple[Tensor, ...]:
     return (
         Tensor("Q", (*_ROWS, "d")),
@@ -271,7 +274,7 @@ def forward(
     or m and ℓ separately (FlashAttention-1), or none. `mask_pass` and `dropout` add the separate
     steps of an unfused framework, `scaled_copy` the copy of Q that it makes when it scales first.
     `score_vector` is the vector work a score that a fused kernel spends on them besides the
-    softmax.
+    softmax. Autograd's backward pass, from saved probabilities, is its `gradient`.
     """
     scores = "S"
     parts = [
@@ -279,18 +282,20 @@ def forward(
         Tensor("S", _SCORES),
         Tensor("P", _SCORES),
         Tensor("O", (*_ROWS, "e"), "output"),
-        *(Tensor(name, _ROWS, "statistic") for name in statistics),
+        *(Tensor(name, _ROWS, "statistic", constant=True) for name in statistics),
     ]
     steps: list[Step] = []
     query = "Q"
     if scaled_copy:
         parts.append(Tensor("Qs", (*_ROWS, "d")))
-        steps.append(Step("scale", "map", ("Q",), ("Qs",), vector=1))
+        steps.append(Step("scale", "map", ("Q",), ("Qs",), vector=1, derivative=_LINEAR))
         query = "Qs"
     steps.append(Step("scores", "contraction", (query, "K"), ("S",), ("d",)))
     if mask_pass != "none":
         parts.append(Tensor("Sm", _SCORES))
-        steps.append(Step("mask", "map", ("S",), ("Sm",), vector=1))
+        # An additive mask passes its gradient on; a masked fill zeroes that of hidden scores.
+        fills = Derivative((), vector=float(mask_pass == "masked_fill"))
+        steps.append(Step("mask", "map", ("S",), ("Sm",), vector=1, derivative=fills))
         scores = "Sm"
     steps.append(
         Step(
@@ -301,12 +306,14 @@ def forward(
             along="x",
             vector=SOFTMAX_VECTOR + score_vector,
             special=1,
+            derivative=Derivative(("P",), vector=4),
         )
     )
     weights = "P"
     if dropout:
-        parts += [Tensor("Pd", _SCORES), Tensor("keep", _SCORES, "keep")]
-        steps.append(Step("dropout", "map", ("P",), ("Pd", "keep"), vector=1))
+        parts += [Tensor("Pd", _SCORES), Tensor("keep", _SCORES, "keep", constant=True)]
+        kept = Derivative(("keep",), vector=1)
+        steps.append(Step("dropout", "map", ("P",), ("Pd", "keep"), vector=1, derivative=kept))
         weights = "Pd"
     steps.append(Step("values", "contraction", (weights, "V"), ("O",), ("x",)))
     extras = (*statistics, *(("keep",) if dropout else ()))
@@ -398,47 +405,4 @@ def _score_gradients(mark: str) -> tuple[Step, ...]:
         Step(f"probabilities{mark}", "map", (s, "N"), (p,), vector=1.5, special=1),
         Step(f"dprobabilities{mark}", "contraction", ("dO", "V"), (dp,), ("e",)),
         Step(f"dscores{mark}", "map", (p, dp, "D"), (ds,), vector=2.5),
-    )
-
-
-def backward_saved(
-    mask: Band | None = None,
-    *,
-    mask_pass: MaskPass = "none",
-    dropout: bool = False,
-    scaled_copy: bool = False,
-) -> Algorithm:
-    """Attention backward from saved probabilities, as autograd runs it: 4 contractions.
-
-    A masked fill zeroes the gradient of hidden scores in a separate pass; an additive mask needs
-    none. Dropout rereads the byte mask of the forward pass.
-    """
-    score_grad, weights, names = "dS", "P", ["P", "dP", "dS"]
-    extra: list[Tensor] = []
-    prob_grad = "dP"
-    steps = []
-    if dropout:
-        weights, prob_grad = "Pd", "dPd"
-        names += ["Pd", "dPd"]
-        extra.append(Tensor("keep", _SCORES, "keep"))
-    steps.append(Step("dvalues", "contraction", (weights, "dO"), ("dV",), ("r", "q")))
-    steps.append(Step("dprobabilities", "contraction", ("dO", "V"), (prob_grad,), ("e",)))
-    if dropout:
-        steps.append(Step("ddropout", "map", ("dPd", "keep"), ("dP",), vector=1))
-    steps.append(Step("dsoftmax", "normalisation", ("P", "dP"), ("dS",), along="x", vector=4))
-    if mask_pass == "masked_fill":
-        names.append("dSm")
-        steps.append(Step("dmask", "map", ("dS",), ("dSm",), vector=1))
-        score_grad = "dSm"
-    query_grad = "dQs" if scaled_copy else "dQ"
-    query = "Qs" if scaled_copy else "Q"
-    if scaled_copy:
-        extra += [Tensor("Qs", (*_ROWS, "d")), Tensor("dQs", (*_ROWS, "d"), "gradient")]
-    steps.append(Step("dqueries", "contraction", (score_grad, "K"), (query_grad,), ("x",)))
-    steps.append(Step("dkeys", "contraction", (score_grad, query), ("dK",), ("r", "q")))
-    if scaled_copy:
-        steps.append(Step("dscale", "map", ("dQs",), ("dQ",), vector=1))
-    parts = tensors(*_inputs(), *_GRADIENTS, *extra, *(Tensor(name, _SCORES) for name in names))
-    return Algorithm(
-        "attention-backward-saved", AXES, parts, tuple(steps), ("dQ", "dK", "dV"), mask
     )

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from perfmodel.algorithms.algorithm import Algorithm, Band
-from perfmodel.algorithms.expressions import evaluate, resolve
+from perfmodel.algorithms.expressions import evaluate, names, resolve
+from perfmodel.algorithms.gradient import SAME, gradient
 from perfmodel.algorithms.matmul import matmul_format
 from perfmodel.algorithms.sizes import LARGEST, check_points
 from perfmodel.arithmetic import Number, ceil_div, product
@@ -29,7 +31,7 @@ class Case:
 
     algorithm: Algorithm
     """The algorithm."""
-    sizes: Mapping[str, Number]
+    sizes: Mapping[str, Any]
     """Extent of each axis, an array where a parameter is one; of a shard where `ranks` splits axes
     over devices."""
     elements: Mapping[str, ElementType]
@@ -44,6 +46,9 @@ class Case:
     """Devices that each axis is split over."""
     extents: Mapping[str, Any] = field(default_factory=dict)
     """Expressions of the unsharded sizes."""
+    compute: str = ""
+    """Type that its contractions run at, where all their operands have types of their own; empty:
+    the data's."""
     counted: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     """What a search has counted of it, by steps and by the shape of the device: kept, because all
     devices of that shape count alike."""
@@ -81,6 +86,26 @@ class Declaration:
     operator: Mapping[str, Any] | None = None
     """Name and sizes of the built-in operator that computes the same; libraries' kernels of it can
     then be timed."""
+    limits: tuple[str, ...] = ()
+    """Comparisons of parameters that hold in every problem: top_k <= experts."""
+    recompute: tuple[str, ...] = ()
+    """Tensors that the backward pass makes again instead of reading them from memory."""
+
+    @cached_property
+    def backward(self) -> Declaration:
+        """The declaration of the backward pass, by `gradient`. Raises `ProblemError` where no input
+        has a gradient."""
+        return self.recomputing(self.recompute)
+
+    def recomputing(self, tensors: tuple[str, ...]) -> Declaration:
+        """The backward pass in which these tensors are made again."""
+
+        def role(name: str) -> str:
+            typed = self.types.get(name, name) != "data" and name in {*SAME, *self.types}
+            return name if typed else "gradient"
+
+        algorithm = gradient(self.algorithm, recompute=tensors, role=role)
+        return replace(self, algorithm=replace(algorithm, name=self.name))
 
     @property
     def name(self) -> str:
@@ -97,6 +122,7 @@ class Declaration:
             if name not in self.parameters:
                 raise UnknownName(f"parameter of {self.name}", name, self.parameters)
         values = resolve({**self.parameters, **given}, self.name)
+        self._check_limits(values)
         sizes = {axis: self._extent(axis, said, values) for axis, said in self.extents.items()}
         algorithm = Algorithm(
             self.name,
@@ -108,8 +134,31 @@ class Declaration:
         )
         self._check(sizes)
         elements = self.elements(dtype, roles)
-        operator, extents = self.operator, self.extents
-        return Case(algorithm, sizes, elements, values, dtype, operator, extents=extents)
+        operator, extents, compute = self.operator, self.extents, self._compute(elements)
+        return Case(
+            algorithm, sizes, elements, values, dtype, operator, extents=extents, compute=compute
+        )
+
+    def _compute(self, elements: Mapping[str, ElementType]) -> str:
+        products = [step for step in self.algorithm.steps if step.kind == "contraction"]
+        operands = {self.algorithm.tensors[name].element for x in products for name in x.inputs}
+        types = {elements[role].compute for role in operands}
+        typed = all(self.types.get(role, "data") != "data" for role in operands)
+        return types.pop() if typed and len(types) == 1 else ""
+
+    def _check_limits(self, values: Mapping[str, Any]) -> None:
+        for limit in self.limits:
+            holds = np.asarray(evaluate(limit, values))
+            if np.all(holds):
+                continue
+            first = int(np.argmin(holds.reshape(-1)))
+            sizes = (
+                f"{name} = {np.ravel(values[name])[min(first, np.size(values[name]) - 1)]:g}"
+                for name in sorted(names(limit))
+            )
+            raise ProblemError(
+                f"{self.name} needs {limit}, but {' and '.join(sizes)}; change one of them"
+            )
 
     def _check(self, sizes: Mapping[str, Number]) -> None:
         """Raise `ProblemError` for tensors and steps too large to be counted."""
@@ -179,6 +228,7 @@ class Declaration:
         types = {
             "data": data,
             "output": output,
+            "gradient": output,
             "accumulator": element("fp32"),
             "statistic": element("fp32"),
         }

@@ -19,14 +19,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-from perfmodel.algorithms.algorithm import Algorithm, Step, StepKind, Tensor
+from perfmodel.algorithms.algorithm import Algorithm, Derivative, Step, StepKind, Tensor
 from perfmodel.algorithms.case import Case, Declaration, is_whole
 from perfmodel.algorithms.expressions import evaluate, resolve
 from perfmodel.algorithms.plaindata import Place, PlainData, as_text
 from perfmodel.algorithms.sizes import LARGEST
 from perfmodel.elements import element
 from perfmodel.errors import PerfmodelError
-from perfmodel.plaintext import printable
+from perfmodel.plaintext import printable, quoted
 
 __all__ = ["Case", "Declaration", "declare", "read"]
 
@@ -34,10 +34,11 @@ KINDS: tuple[str, ...] = get_args(StepKind)
 # Roles with default types: results of at least 16 bits, sums and statistics in fp32.
 _ROLES = ("data", "output", "accumulator", "statistic")
 _TOP = (
-    "name", "about", "source", "parameters", "axes", "types", "tensors", "steps", "outputs", "mask",
-    "operator",
+    "name", "about", "source", "parameters", "limits", "axes", "types", "tensors", "steps",
+    "outputs", "recompute", "mask", "operator",
 )  # fmt: skip
-_STEP = ("to", "over", "along", "late", "vector", "special")
+_STEP = ("to", "over", "along", "late", "vector", "special", "derivative")
+_DERIVATIVE = ("reads", "vector", "special")
 _MOST = 100  # axes, parameters, tensors and steps, of each
 _MOST_OPERATIONS = 1_000_000  # vector operations and special functions, each, of an element
 _MASK = ("query", "key", "causal", "window", "share")
@@ -77,7 +78,10 @@ class _Builder:
         operator = self._operator()
         algorithm = Algorithm(str(self._data["name"]), tuple(axes), parts, sequence, outputs)
         about, source = (printable(str(self._data.get(k, ""))) for k in ("about", "source"))
-        return Declaration(algorithm, about, source, parameters, axes, types, mask, operator)
+        return Declaration(
+            algorithm, about, source, parameters, axes, types, mask, operator,
+            self._limits(parameters), self._recomputed(steps),
+        )  # fmt: skip
 
     def _table(self, key: str) -> dict[str, Any]:
         return self._plain.table(key, _MOST)
@@ -85,7 +89,7 @@ class _Builder:
     def _tensor(self, name: str, entry: Any, axes: Mapping[str, Any]) -> Tensor:
         path = ("tensors", name)
         table = entry if isinstance(entry, Mapping) else {"axes": entry}
-        self._plain.keys(path, table, ("axes", "element", "windows"))
+        self._plain.keys(path, table, ("axes", "element", "windows", "constant"))
         names = self._plain.names(path, table.get("axes", ()))
         for axis in names:
             self._plain.declared(path, "axis", axis, axes)
@@ -101,7 +105,11 @@ class _Builder:
                 rule = f"a window is [axis, tap] or [axis, tap, stride], not {as_text(item)}"
                 self._fail(path, rule)
             windows.append((ends[0], ends[1], int(stride)))
-        return Tensor(name, names, str(table.get("element", "data")), tuple(windows))
+        constant = table.get("constant", False)
+        if not isinstance(constant, bool):
+            self._fail((*path, "constant"), f"constant is true or false, not {as_text(constant)}")
+        role = str(table.get("element", "data"))
+        return Tensor(name, names, role, tuple(windows), constant)
 
     def _roles(self, parts: Mapping[str, Tensor], types: Mapping[str, str]) -> None:
         for role, name in types.items():
@@ -138,19 +146,58 @@ class _Builder:
         axis = entry.get("along")
         if axis is not None and not isinstance(axis, str):
             self._fail((*path, "along"), f"along names one axis, not {as_text(axis)}")
-        numbers = {key: entry.get(key, 0) for key in ("vector", "special")}
-        for key, value in numbers.items():
+        step = Step(
+            name, kind, inputs, outputs, reduces, axis,  # type: ignore[arg-type]
+            self._plain.names(path, entry.get("late", ())),
+            *self._operations(path, entry), self._derivative(path, entry, (*inputs, *outputs)),
+        )  # fmt: skip
+        self._check_axes(path, step, parts)
+        return step
+
+    def _operations(self, path: Place, entry: Mapping[str, Any]) -> tuple[float, float]:
+        """Vector operations and special functions an element."""
+        numbers = [entry.get(key, 0) for key in ("vector", "special")]
+        for key, value in zip(("vector", "special"), numbers, strict=True):
             number = isinstance(value, int | float) and not isinstance(value, bool)
             if not number or not 0 <= value <= _MOST_OPERATIONS:
                 rule = f"{key} is operations per element, up to {_MOST_OPERATIONS:,}"
                 self._fail((*path, key), f"{rule}, not {as_text(value)}")
-        step = Step(
-            name, kind, inputs, outputs, reduces, axis,  # type: ignore[arg-type]
-            self._plain.names(path, entry.get("late", ())),
-            float(numbers["vector"]), float(numbers["special"]),
-        )  # fmt: skip
-        self._check_axes(path, step, parts)
-        return step
+        return float(numbers[0]), float(numbers[1])
+
+    def _derivative(
+        self, path: Place, entry: Mapping[str, Any], operands: Sequence[str]
+    ) -> Derivative | None:
+        """What a step's gradient takes, where it says so."""
+        if "derivative" not in entry:
+            return None
+        path, table = (*path, "derivative"), entry["derivative"]
+        if not isinstance(table, Mapping):
+            self._fail(path, "a derivative is a mapping such as {reads: [X], vector: 2}")
+        self._plain.keys(path, table, _DERIVATIVE)
+        place, known = (*path, "reads"), dict.fromkeys(operands)
+        reads = self._plain.names(place, table.get("reads", ()))
+        for name in reads:
+            self._plain.declared(place, "tensor of the step", name, known)
+        return Derivative(reads, *self._operations(path, table))
+
+    def _limits(self, parameters: Mapping[str, Any]) -> tuple[str, ...]:
+        """Comparisons of parameters, which the defaults must satisfy."""
+        limits = self._plain.names(("limits",), self._data.get("limits", ()))
+        values = resolve(parameters, "parameters")
+        for limit in limits:
+            self._check_value(("limits",), limit, values)
+            if evaluate(limit, values) is not True:
+                rule = f"{quoted(limit)} is no comparison that holds for the defaults"
+                self._fail(("limits",), f"{rule}; write one such as top_k <= experts")
+        return limits
+
+    def _recomputed(self, steps: Sequence[Step]) -> tuple[str, ...]:
+        """Tensors that the backward pass makes again: results of steps."""
+        tensors = self._plain.names(("recompute",), self._data.get("recompute", ()))
+        results = {name: None for step in steps for name in step.outputs}
+        for name in tensors:
+            self._plain.declared(("recompute",), "result of a step", name, results)
+        return tensors
 
     def _check_axes(self, path: Place, step: Step, parts: Mapping[str, Tensor]) -> None:
         """Axes that a step reads, sums, normalises and writes must agree."""

@@ -10,10 +10,12 @@ from typing import Any, Self
 import numpy as np
 
 from perfmodel.algorithms.algorithm import Algorithm, Step
+from perfmodel.algorithms.attention import DIRECTIONS, Direction
 from perfmodel.algorithms.case import Case, Declaration
 from perfmodel.algorithms.problem import Problem
 from perfmodel.arithmetic import Number, product, wide
 from perfmodel.elements import ElementType
+from perfmodel.errors import UnknownName
 from perfmodel.frozen import dataclass
 
 
@@ -35,8 +37,17 @@ class DeclaredProblem(Problem):
     """Types of roles that differ from the declared ones: `kv`."""
     ranks: Mapping[str, int] = field(default_factory=dict)
     """Devices that axes are split over; sizes are those of the largest shard."""
+    direction: Direction = "fwd"
+    """`fwd`, `bwd`, or `fwdbwd` for both."""
+
+    @cached_property
+    def counted(self) -> Declaration:
+        """The declaration of the pass; of both passes that of the backward one."""
+        return self.declaration if self.direction == "fwd" else self.declaration.backward
 
     def __post_init__(self) -> None:
+        if self.direction not in DIRECTIONS:
+            raise UnknownName("direction", str(self.direction), DIRECTIONS)
         assert self.joint or self.cases  # raises for invalid ones
 
     @cached_property
@@ -46,14 +57,14 @@ class DeclaredProblem(Problem):
         if self.declaration.mask is not None:
             return None
         values = {name: wide(value) for name, value in self.given.items()}
-        case = self.declaration.at(self.dtype, self.types, **values)
+        case = self.counted.at(self.dtype, self.types, **values)
         return case.shard(self.ranks) if self.ranks else case
 
     @cached_property
     def cases(self) -> tuple[Case, ...]:
         """The algorithm at the parameters of each problem."""
         n = max((v.size for v in self.given.values() if isinstance(v, np.ndarray)), default=1)
-        at, types = self.declaration.at, self.types
+        at, types = self.counted.at, self.types
         full = (at(self.dtype, types, **self._parameters(i)) for i in range(n))
         return tuple(case.shard(self.ranks) if self.ranks else case for case in full)
 
@@ -72,7 +83,7 @@ class DeclaredProblem(Problem):
         """Extent of every axis; arrays where the parameters are."""
         if self.joint is not None:
             return self.joint.sizes
-        axes = self.declaration.algorithm.axes
+        axes = self.counted.algorithm.axes
         return {axis: self._per_problem(case.sizes[axis] for case in self.cases) for axis in axes}
 
     def _per_problem(self, values: Iterable[Any]) -> Any:
@@ -83,7 +94,7 @@ class DeclaredProblem(Problem):
 
     def elements(self) -> Mapping[str, ElementType]:
         """Element type of every tensor role."""
-        return self.declaration.elements(self.dtype, self.types)
+        return self.counted.elements(self.dtype, self.types)
 
     def algorithm(self) -> Algorithm:
         """The declared algorithm, with the mask of the first problem."""
@@ -97,18 +108,27 @@ class DeclaredProblem(Problem):
         extents = [_seen_extents(case) for case in self.cases]
         return {axis: self._per_problem(one[axis] for one in extents) for axis in extents[0]}
 
+    def passes(self) -> tuple[Algorithm, ...]:
+        """The algorithms of the passes."""
+        if self.direction == "fwdbwd":
+            return (self.having(direction="fwd").algorithm(), self.algorithm())
+        return (self.algorithm(),)
+
     def multiplied(self) -> frozenset[str]:
         """Input types of its contractions; empty without contractions."""
-        parts, elements = self.declaration.algorithm.tensors, self.elements()
-        steps = self.declaration.algorithm.steps
+        parts, elements = self.counted.algorithm.tensors, self.elements()
+        steps = self.counted.algorithm.steps
         inputs = (name for step in steps if step.kind == "contraction" for name in step.inputs)
         return frozenset(elements[parts[name].element].compute for name in inputs)
 
     def flops(self) -> Number:
         """2 operations for each point of its contractions that the mask leaves."""
+        if self.direction == "fwdbwd":
+            return sum(self.having(direction=way).flops() for way in ("fwd", "bwd"))
         if self.joint is not None:
             return _flops(self.joint)
-        return self._per_problem(_flops(case) for case in self.cases)
+        flops: Number = self._per_problem(_flops(case) for case in self.cases)
+        return flops
 
     def values(self) -> dict[str, Any]:
         """Every parameter with its value, an array where problems differ, and the types."""
@@ -119,7 +139,8 @@ class DeclaredProblem(Problem):
             lists = {name: [case.parameters[name] for case in self.cases] for name in names}
             parameters = {name: self._value(name, values) for name, values in lists.items()}
         types = {f"{role}_dtype": name for role, name in self.types.items()}
-        return {**parameters, **types, "dtype": self.dtype}
+        way = {"direction": self.direction} if self.direction != "fwd" else {}
+        return {**parameters, **types, "dtype": self.dtype, **way}
 
     def _value(self, name: str, values: list[Any]) -> Any:
         varies = isinstance(self.given.get(name), np.ndarray)
@@ -131,13 +152,16 @@ class DeclaredProblem(Problem):
         One case that stays equal stays the same object, with all that a search has counted of it.
         """
         dtype = values.pop("dtype", self.dtype)
+        direction = values.pop("direction", self.direction)
         roles = {role: values.pop(f"{role}_dtype", None) for role in self.declaration.types}
         types = {**self.types, **{role: name for role, name in roles.items() if name}}
-        copy = type(self)(self.declaration, {**self.given, **values}, dtype, types, self.ranks)
+        given = {**self.given, **values}
+        copy = type(self)(self.declaration, given, dtype, types, self.ranks, direction)
         if any(isinstance(value, np.ndarray) for value in copy.given.values()):
             return copy
         (mine, *rest), (theirs,) = self.cases, copy.cases
-        if not rest and (mine.elements, mine.parameters) == (theirs.elements, theirs.parameters):
+        same = (mine.elements, mine.parameters) == (theirs.elements, theirs.parameters)
+        if not rest and same and direction == self.direction:
             vars(copy)["cases"] = self.cases
         return copy
 

@@ -1,8 +1,9 @@
 """Sizes as expressions of other sizes: `heads / kv_heads`, `log2(x) / x`. Only given names are
 allowed.
 
-They are parsed with Python's grammar and evaluated on the syntax tree: numbers, names, + - * / //,
-and the functions log2, sqrt, ceil, min and max. A quotient that is whole stays an integer.
+They are parsed with Python's grammar and evaluated on the syntax tree: numbers, names, operators
+(+ - * / // %), the functions log2, sqrt, ceil, min and max, and one comparison. A quotient that is
+whole stays an integer.
 """
 
 from __future__ import annotations
@@ -41,6 +42,14 @@ _OPERATORS: Mapping[type, Callable[[Any, Any], Any]] = {
     ast.Mult: operator.mul,
     ast.Div: _divide,
     ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+_COMPARISONS: Mapping[type, Callable[[Any, Any], Any]] = {
+    ast.LtE: operator.le,
+    ast.Lt: operator.lt,
+    ast.GtE: operator.ge,
+    ast.Gt: operator.gt,
+    ast.Eq: operator.eq,
 }
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "log2": _either(math.log2, np.log2),
@@ -101,6 +110,9 @@ def _value(node: ast.AST, values: Mapping[str, Any]) -> Any:
     if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
         left, right = _value(node.left, values), _value(node.right, values)
         return _OPERATORS[type(node.op)](left, right)
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARISONS:
+        left, right = _value(node.left, values), _value(node.comparators[0], values)
+        return _COMPARISONS[type(node.ops[0])](left, right)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         return -_value(node.operand, values)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
+from typing import Any
 
 import numpy as np
 
 from perfmodel.algorithms.algorithm import Algorithm, Step, Tensor, tensors
+from perfmodel.algorithms.gradient import gradient
 from perfmodel.algorithms.problem import UNSAID, Problem
 from perfmodel.algorithms.sizes import check_points, check_positive
 from perfmodel.arithmetic import Number, ceil_div, product
@@ -177,8 +179,26 @@ class Matmul(Problem):
     def shard(self, ranks: Mapping[str, int]) -> Matmul:
         """The problem of the largest shard; each axis is a field."""
         fields = {"b": "batch"}
-        changes = {fields.get(a, a): ceil_div(self.sizes()[a], n) for a, n in ranks.items()}
+        sizes: Mapping[str, Any] = self.sizes()
+        changes = {fields.get(a, a): ceil_div(sizes[a], n) for a, n in ranks.items()}
         return replace(self, **changes)
+
+    def gradients(self, *, stored: str = "kn") -> dict[str, Matmul]:
+        """The products that make the gradients of A and B, by `gradient`.
+
+        Of B `stored` by rows of n (`nk`, as the weights of a linear layer are) the result is
+        transposed: dBᵀ = dCᵀ·A.
+        """
+        algorithm, sizes = gradient(matmul()), self.sizes()
+        products = {}
+        for step in algorithm.steps:
+            (result,), (inner,) = step.outputs, step.reduces
+            _, rows, columns = algorithm.tensors[result].axes
+            if (result, stored) == ("dB", "nk"):
+                rows, columns = columns, rows
+            m, n, k = (sizes[axis] for axis in (rows, columns, inner))
+            products[result.removeprefix("d")] = replace(self, m=m, n=n, k=k, gradient=True)
+        return products
 
     def flops(self) -> Number:
         """2·b·m·n·k: a multiply-add is two operations."""

@@ -13,8 +13,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from perfmodel.algorithms.algorithm import Algorithm, Step, Tensor, tensors
+from perfmodel.algorithms.algorithm import Algorithm, Derivative, Step, Tensor, tensors
 from perfmodel.algorithms.attention import DIRECTIONS, DROPOUT_VECTOR, Direction
+from perfmodel.algorithms.gradient import gradient
 from perfmodel.algorithms.problem import UNSAID, Problem
 from perfmodel.algorithms.sizes import check_points, check_positive
 from perfmodel.arithmetic import Number, ceil_div, is_symbolic, product
@@ -105,8 +106,6 @@ class Rowwise(Problem):
         if self.direction not in DIRECTIONS:
             raise UnknownName("direction", str(self.direction), DIRECTIONS)
         self._check_others()
-        if self.direction == "fwdbwd":
-            raise ProblemError(f"{self.op} takes one direction at a time; add fwd and bwd")
         for name in ("rows", "cols"):
             check_positive(name, getattr(self, name))
         self._check_streams()
@@ -114,7 +113,7 @@ class Rowwise(Problem):
 
     def _check_streams(self) -> None:
         """A map reads or writes at least one tensor; a sum has no outputs, a fill no inputs."""
-        if self.op != "pointwise" or self.direction == "bwd":
+        if self.op != "pointwise" or self.direction != "fwd":
             for name in ("inputs", "outputs"):
                 check_positive(name, getattr(self, name))
             return
@@ -168,7 +167,7 @@ class Rowwise(Problem):
         Its gradient reads the gradients of the outputs, and also the inputs unless the map is
         linear in each input. It writes one gradient an input.
         """
-        if self.direction != "bwd":
+        if self.direction == "fwd":
             return self.inputs, self.outputs
         saved_inputs: Number = 0 if self.variant in _LINEAR else self.inputs
         if self.variant in _PRODUCTS:
@@ -198,7 +197,13 @@ class Rowwise(Problem):
         """The algorithm by which this operator is counted."""
         if self.op == "pointwise":
             return pointwise(self.variant, mixed=bool(self.also_dtype))
-        return backward(self.op) if self.direction == "bwd" else forward(self.op)
+        return forward(self.op) if self.direction == "fwd" else backward(self.op)
+
+    def passes(self) -> tuple[Algorithm, ...]:
+        """The algorithm of each pass; its sizes are those of the backward pass."""
+        if self.direction == "fwdbwd" and self.op != "pointwise":
+            return (forward(self.op), backward(self.op))
+        return (self.algorithm(),)
 
 
 OPS = ("softmax", "layernorm", "rmsnorm", "pointwise", "quantise")
@@ -243,7 +248,7 @@ def forward(op: str) -> Algorithm:
     weights = {"layernorm": ("gamma", "beta"), "rmsnorm": ("gamma",)}.get(op, ())
     parts += [Tensor(name, ("c",), "weights") for name in weights]
     aux = {"layernorm": ("mean", "rstd"), "rmsnorm": ("rstd",), "quantise": ("scale",)}.get(op, ())
-    parts += [Tensor(name, ("n",), "statistic") for name in aux]
+    parts += [Tensor(name, ("n",), "statistic", constant=True) for name in aux]
     step = Step(
         op,
         "normalisation",
@@ -253,36 +258,13 @@ def forward(op: str) -> Algorithm:
         late=weights,
         vector=vector,
         special=special,
+        # A norm's gradient starts from its input again, a softmax's from its result.
+        derivative=Derivative(("X", "gamma", *aux), 2 * vector) if weights else None,
     )
     return Algorithm(op, ("n", "c"), tensors(*parts), (step,), ("Y", *aux))
 
 
 @lru_cache(maxsize=16)
 def backward(op: str) -> Algorithm:
-    """Gradients: softmax reads Y and dY; norms read X and dY and sum the weights' gradients."""
-    vector, _ = _WORK[op]
-    source = "Y" if op == "softmax" else "X"
-    parts = [Tensor(source, ("n", "c")), Tensor("dY", ("n", "c")), Tensor("dX", ("n", "c"))]
-    weights = {"layernorm": ("gamma", "beta"), "rmsnorm": ("gamma",)}.get(op, ())
-    aux = {"layernorm": ("mean", "rstd"), "rmsnorm": ("rstd",)}.get(op, ())
-    parts += [Tensor(name, ("n",), "statistic") for name in aux]
-    reads = ("gamma",) if weights else ()
-    parts += [Tensor(name, ("c",), "weights") for name in reads]
-    steps = [
-        Step(
-            f"{op}-gradient",
-            "normalisation",
-            (source, "dY", *reads, *aux),
-            ("dX",),
-            along="c",
-            vector=2 * vector,
-        )
-    ]
-    gradients = tuple(f"d{name}" for name in weights)
-    parts += [Tensor(name, ("c",), "weights") for name in gradients]
-    if weights:
-        steps.append(
-            Step("weight-gradient", "reduction", (source, "dY", *aux), gradients, ("n",), vector=2)
-        )
-    name = f"{op}-backward"
-    return Algorithm(name, ("n", "c"), tensors(*parts), tuple(steps), ("dX", *gradients))
+    """The gradients of its inputs, in their own types."""
+    return gradient(forward(op), role=lambda name: "data" if name == "output" else name)

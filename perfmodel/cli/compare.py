@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
+from perfmodel.cli import ranges, spellings
 from perfmodel.cli.arguments import Corrected, TableFile
 from perfmodel.cli.build import command
 from perfmodel.cli.drawing import Drawing
@@ -18,7 +18,7 @@ from perfmodel.cli.output import PANEL, Printed, Shown, say, to_stdout, write
 from perfmodel.cli.progress import waiting
 from perfmodel.errors import ProblemError, TableError
 from perfmodel.fieldoption import FieldOption
-from perfmodel.render import RENDERERS, Report, gates, markdown, runrows, tablecolumns
+from perfmodel.render import RENDERERS, Report, gates, runrows, tablecolumns
 from perfmodel.render.report import Column, text
 from perfmodel.table.hints import Hints
 from perfmodel.validation.kinds import KINDS, Kind, load
@@ -36,10 +36,9 @@ _GATE = "Gate"
 
 def _share(option: str, text: str) -> float:
     """A limit such as "20%" or "0.2" as a fraction."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)(%?)", text.strip())
-    if match is None:
-        raise ProblemError(f"{option} {text!r} is not a percentage; write 20% or 0.2")
-    return float(match[1]) / (100 if match[2] else 1)
+    fault = "is not a percentage; write 20% or 0.2"
+    (share,) = ranges.numbers(spellings.one(option, text), option, lambda part: part >= 0.0, fault)
+    return share
 
 
 def _templates() -> Iterable[str]:
@@ -170,7 +169,7 @@ def compare(tables: Tables, hints: Hints, asked: Asked, drawing: Scatter) -> Non
         path = os.environ.get("GITHUB_STEP_SUMMARY") if asked.format == "github" else None
         if path:
             with open(path, "a", encoding="utf-8") as file:
-                file.writelines(markdown.render(report))
+                file.writelines(RENDERERS["markdown"](report))
         write(for_ci(report, outcomes, paths[0]), None)
     elif asked.rows and printer.form == "json":
         printer.emit(replace(report, head={**report.head, runs.name: runs.rows}))

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated
 
 import click
 
-from perfmodel.cli import declared, spellings
+from perfmodel.cli import declared
 from perfmodel.cli.arguments import OneDevice
 from perfmodel.cli.build import PASS_ON, command
-from perfmodel.cli.output import to_stdout, write
-from perfmodel.errors import OutputError, needs
+from perfmodel.cli.output import PANEL, Shown, to_stdout, write
+from perfmodel.errors import needs
 from perfmodel.fieldoption import FieldOption
 
 FORMATS = ("text", "markdown", "latex", "json")
-_SUFFIXES = {".txt": "text", ".md": "markdown", ".tex": "latex", ".json": "json"}
 
 
 def _axes(text: str) -> list[str]:
@@ -31,7 +30,11 @@ def _kernels(text: str) -> list[list[str]]:
 
 
 def _format(name: str) -> str:
-    return spellings.named("format", "text" if name == "table" else name, FORMATS)
+    return "text" if name == "table" else name
+
+
+def _formats() -> Sequence[str]:
+    return FORMATS
 
 
 @dataclass(frozen=True)
@@ -51,31 +54,25 @@ class Asked(declared.Asked):
     """Axes that are split over thread blocks, with commas."""
     stream: Annotated[Sequence[str] | None, FieldOption(None, "AXES", read=_axes)] = None
     """Axes that each block streams over, with commas, outermost first."""
+
+
+@dataclass(frozen=True)
+class Derivation(Shown):
+    """How a derivation is written."""
+
     format: Annotated[
-        str | None,
-        FieldOption(
-            None, "FORMAT", ("--format", "-f"), read=_format, names="perfmodel.cli.explain:FORMATS"
-        ),
+        str | None, FieldOption(PANEL, "FORMAT", ("--format", "-f"), read=_format, names=_formats)
     ] = None
     """Output format: text (or table), markdown, latex or json."""
-    output: Annotated[str | None, FieldOption(None, "FILE", ("--output", "-o"))] = None
+    output: Annotated[str | None, FieldOption(PANEL, "FILE", ("--output", "-o"))] = None
     """Write to FILE; its suffix sets the format: .txt, .md, .tex or .json."""
-
-    @property
-    def form(self) -> str:
-        """The named format, else the one of the file's suffix, else text."""
-        suffix = Path(self.output or "-").suffix
-        if self.format is not None or self.output in (None, "-"):
-            return self.format or "text"
-        if suffix not in _SUFFIXES:
-            names = ", ".join(_SUFFIXES)
-            raise OutputError(
-                f"{self.output}: unknown suffix {suffix!r}; use {names}, or add --format"
-            )
-        return _SUFFIXES[suffix]
+    forms = FORMATS
+    suffixes = MappingProxyType(
+        {".txt": "text", ".md": "markdown", ".tex": "latex", ".json": "json"}
+    )
 
 
-def explain(context: click.Context, asked: Asked) -> None:
+def explain(context: click.Context, asked: Asked, shown: Derivation) -> None:
     """Derive traffic, memory, best tiles and bounds of an algorithm from its axes.
 
     The algorithm's own parameters are options too; run explain without an algorithm to list them.
@@ -89,10 +86,9 @@ def explain(context: click.Context, asked: Asked) -> None:
     if declaration is None:
         to_stdout(iter([declared.listing()]))
         return
-    form = asked.form
     needs("sympy", "explain")
     from perfmodel.napkin import explain as derivation
-    from perfmodel.render import explain_latex, explain_text
+    from perfmodel.render import explanation
 
     answer = derivation.explain(
         declared.case(declaration, context.args, asked.dtype),
@@ -106,12 +102,12 @@ def explain(context: click.Context, asked: Asked) -> None:
         stream=asked.stream,
     )
     renderers = {
-        "text": explain_text.text,
-        "markdown": explain_text.markdown,
-        "latex": explain_latex.render,
-        "json": explain_text.json_text,
+        "text": explanation.as_text,
+        "markdown": explanation.as_markdown,
+        "latex": explanation.as_latex,
+        "json": explanation.as_json,
     }
-    write(renderers[form](answer), asked.output)
+    write(renderers[shown.form](answer), shown.output)
 
 
 app = command(explain, settings=PASS_ON)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import click
 
@@ -51,6 +51,10 @@ class Printed:
 
     format: Format = None
     """Output format."""
+    forms: ClassVar[Collection[str]] = RENDERERS
+    """The formats, the usual one first."""
+    suffixes: ClassVar[Mapping[str, str]] = SUFFIXES
+    """The format of each suffix of a file's name."""
 
     def __post_init__(self) -> None:
         """Raise `UnknownName`, and `OutputError` for a file that cannot be written."""
@@ -65,20 +69,20 @@ class Printed:
 
     @property
     def form(self) -> str:
-        """The named format, else the one of the file's suffix, else a table."""
+        """The named format, else the one of the file's suffix, else the usual one."""
         if self.format is not None:
-            if self.format not in RENDERERS:
-                raise UnknownName("format", self.format, RENDERERS)
+            if self.format not in self.forms:
+                raise UnknownName("format", self.format, self.forms)
             return self.format
         if self.file in (None, "-"):
-            return "table"
+            return next(iter(self.forms))
         suffix = Path(str(self.file)).suffix
-        if suffix not in SUFFIXES:
-            names = ", ".join(SUFFIXES)
+        if suffix not in self.suffixes:
+            names = ", ".join(self.suffixes)
             raise OutputError(
                 f"{self.file}: unknown suffix {suffix!r}; use {names}, or add --format"
             )
-        return SUFFIXES[suffix]
+        return self.suffixes[suffix]
 
     def emit(self, *reports: Report) -> None:
         """Render reports and write them at once: after an error nothing is left behind.

@@ -57,4 +57,6 @@ def counted(op: str, ranks: int) -> Counted:
     (exchange,) = exchanges(schedule, sizes, byte, {("C", "ranks"): lies})
     # The bytes of an all-to-all are those of one rank.
     size = exchange.tensor_bytes / ranks if op == "all-to-all" else exchange.tensor_bytes
-    return Counted(Fraction(exchange.sent_bytes) / Fraction(size), int(exchange.steps))
+    return Counted(
+        Fraction(float(exchange.sent_bytes)) / Fraction(float(size)), int(exchange.steps)
+    )

@@ -68,7 +68,7 @@ class OverSystem:
         """The collective of the same name; the keys of a ring as an all-gather."""
         op = "all-gather" if exchange.kind == "ring" else exchange.kind
         share = exchange.ranks if op == "all-to-all" else 1  # one rank's buffer
-        size, ranks = round(exchange.tensor_bytes / share), int(exchange.ranks)
+        size, ranks = round(float(exchange.tensor_bytes / share)), int(exchange.ranks)
         return np.array(Collective(op, size, ranks, self.ranks_per_node).seconds_on(self.system))
 
     def send_seconds(self, sent_bytes: float) -> np.ndarray:

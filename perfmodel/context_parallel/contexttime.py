@@ -221,7 +221,7 @@ def ring_steps(problem: Attention, ranks: int, placement: str) -> Steps:
         check_divides(problem.seq_kv, ranks, "parts, one a device")
         block = aligned(problem, 1, problem.seq_kv // ranks, causal=False)
         return [[(block,)] * ranks] * ranks
-    shards: tuple[Held, ...] = placed(placement, problem.seq_q, ranks)
+    shards: tuple[Held, ...] = placed(placement, int(problem.seq_q), ranks)
     return [
         [step_calls(problem, shards[i], shards[(i - step) % ranks]) for step in range(ranks)]
         for i in range(ranks)
@@ -269,7 +269,7 @@ def _gather(shared: _Shared) -> ContextPrediction:
     """Gather all keys first (forward), or scatter the gradients of all keys at the end
     (backward)."""
     check_divides(shared.problem.seq_q, shared.ranks, "parts, one a device")
-    shards = placed(shared.placement, shared.problem.seq_q, shared.ranks)
+    shards = placed(shared.placement, int(shared.problem.seq_q), shared.ranks)
     times = shared.seconds([gathered_calls(shared.problem, shard) for shard in shards])
     return _serial(shared, max(times, key=lambda t: t[0]), shared.exchanges)
 
@@ -361,7 +361,7 @@ def _check(problem: Attention, way: str, ranks: int) -> None:
 
 
 def _check_heads(problem: Attention, ranks: int) -> None:
-    queries, keys = problem.heads_q, problem.heads_kv
+    queries, keys = int(problem.heads_q), int(problem.heads_kv)
     counts = [
         n for n in range(1, queries + 1) if queries % n == 0 and (keys % n == 0 or n % keys == 0)
     ]

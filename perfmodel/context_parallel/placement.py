@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from perfmodel.algorithms import Attention
+from perfmodel.arithmetic import Number
 from perfmodel.errors import ProblemError, UnknownName
 
 PLACEMENTS = ("contiguous", "zigzag", "striped")
@@ -63,7 +64,7 @@ def placed(placement: str, tokens: int, ranks: int) -> tuple[Held, ...]:
     return tuple((Shard(i * count, 1, count),) for i in range(ranks))
 
 
-def check_divides(tokens: int, parts: int, what: str) -> None:
+def check_divides(tokens: Number, parts: int, what: str) -> None:
     """Raise `ProblemError`, with the nearest valid lengths, where tokens do not divide into
     parts."""
     if tokens % parts:
@@ -123,7 +124,7 @@ def gathered_calls(problem: Attention, queries: Held) -> tuple[Attention, ...]:
     return tuple(aligned(problem, one.count, one.first + one.count, causal=True) for one in queries)
 
 
-def aligned(problem: Attention, queries: int, keys: int, *, causal: bool) -> Attention:
+def aligned(problem: Attention, queries: Number, keys: Number, *, causal: bool) -> Attention:
     """The problem with `queries` and `keys`, aligned at their ends."""
     return replace(problem, seq_q=queries, seq_kv=keys, causal=causal)
 

@@ -50,9 +50,8 @@ class Nest:
         for loop, trips in self._trip_cache:
             if loop is finest:
                 return trips
-        trips = finest.ranks if finest.mesh else finest.trips
-        if trips is None:
-            trips = ceil_div(self.sizes[axis], finest.tile)
+        stated = finest.ranks if finest.mesh else finest.trips
+        trips = ceil_div(self.sizes[axis], finest.tile) if stated is None else stated
         self._trip_cache.append((finest, trips))
         return trips
 

@@ -52,6 +52,15 @@ class Spread:
         )
         return Spread(self.family, *sums)
 
+    def over(self, devices: int) -> Spread:
+        """Its time and range on each of `devices` that share it."""
+        return Spread(
+            self.family,
+            self.seconds / devices,
+            self.low_seconds / devices,
+            self.high_seconds / devices,
+        )
+
     def times(self, factor: float) -> Spread:
         """Its time and range, `factor` times."""
         ends = (self.seconds, self.low_seconds, self.high_seconds)

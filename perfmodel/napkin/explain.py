@@ -1,6 +1,6 @@
 """The derivation of an algorithm's cost on one page: formulas, best tiles, bounds, then numbers.
 
-Everything here is data; `perfmodel.render.explain_text` and `explain_latex` format it. Formulas are
+Everything here is data; `perfmodel.render.explanation` formats it. Formulas are
 in elements and come from the counting rule run on symbols. Numbers come from the same rule run on
 ints.
 """

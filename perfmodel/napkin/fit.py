@@ -162,7 +162,9 @@ class Layout:
         for name in self.fused.inputs if self.contractions else ():
             tensor = self.fused.tensors[name]
             if len(tensor.axes) > 1 and tensor.axes[-1] == axis:
-                multiples.append(int(LINE_BYTES // max(self.elements[tensor.element].bytes, 0.5)))
+                # Scales lie apart: of an element of 8.25 bits, 8 are in the line.
+                bits = 2 ** int(np.log2(max(float(self.elements[tensor.element].bits), 4.0)))
+                multiples.append(int(8 * LINE_BYTES // bits))
         return lcm(*multiples) if multiples else 1
 
     def menu(self, axis: str) -> np.ndarray:

@@ -11,7 +11,7 @@ candidate that could win is skipped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -119,10 +119,11 @@ def search(
     Raises `ProblemError`, with the binding constraint and the shortage, where a step fits in no
     tile. `prune=False` times every candidate, to show that pruning loses nothing.
     """
-    target = Target(machine(device), constants or default(), case.dtype)
+    target = Target(machine(device), constants or default(), case.compute or case.dtype)
+    lengths = _lengths(fusion, len(case.algorithm.steps))
     table = {
         steps: kernel(case, steps, target, prune=prune)
-        if fusion == "auto" or len(steps) == _LENGTH[fusion](case)
+        if len(steps) in lengths
         else f"{' + '.join(steps)} was not searched"
         for steps in groups(case.algorithm)
     }
@@ -137,11 +138,17 @@ def search(
     return Mapping_(case, device, kernels, ways[0].seconds, tuple(ways), table)
 
 
-# Number of steps of a kernel, for fusions that fix it.
-_LENGTH: Mapping[str, Callable[[Case], int]] = {
-    "fused": lambda case: len(case.algorithm.steps),
-    "unfused": lambda case: 1,
-}
+# Above this number of steps (backward passes of whole layers) a kernel has at most `_LONGEST`.
+_ALL_LENGTHS, _LONGEST = 16, 6
+
+
+def _lengths(fusion: str, steps: int) -> range:
+    """Numbers of steps that a kernel may have."""
+    longest = steps if steps <= _ALL_LENGTHS else _LONGEST
+    return {"fused": range(steps, steps + 1), "unfused": range(1, 2)}.get(
+        fusion, range(1, longest + 1)
+    )
+
 
 # Above this number of steps only the best fusions are compared, not all 2^(n-1).
 _ALL_FUSIONS = 8

@@ -55,7 +55,8 @@ def derived() -> Derived:
     import sympy
 
     b, s, tokens, h, w, q_x, q, g, v = sympy.symbols(list(SYMBOLS), positive=True)
-    row = activation_seconds(b * tokens, h, q_x, v)
+    transfer: Any
+    row: Any = activation_seconds(b * tokens, h, q_x, v)
     compute = product_seconds(b * tokens, h, w, g)
     transfer = cache_seconds(b * (s - tokens), w, q, v)
     (split,) = sympy.solve(sympy.Eq(compute, transfer), tokens)

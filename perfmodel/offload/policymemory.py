@@ -5,15 +5,18 @@ Source: FlexGen, 2303.06865, appendix A.2; its cost_model.py.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from perfmodel.arithmetic import Number
+from perfmodel.graph.live import Span, alive
 from perfmodel.offload.layershape import LayerShape, Request
 from perfmodel.offload.policy import Policy
 
-_DEVICE, _HOST, _DISK = range(3)
+_PLACES = ("device", "host", "disk")
+_PREFILL, _DECODE = range(2)
 _SCORE_BYTES = 2.0
 
 
@@ -31,77 +34,54 @@ class Held:
 
 def held(shape: LayerShape, request: Request, policy: Policy) -> Held:
     """Data in its place, and buffers of data in transit while a layer runs."""
-    prompt = request.prompt
-    return Held(
-        np.maximum(
-            _home(shape, request, policy, _DEVICE, prompt) + _prefill(shape, request, policy),
-            _home(shape, request, policy, _DEVICE, 1) + _decode(shape, request, policy),
-        ),
-        np.maximum(
-            _home(shape, request, policy, _HOST, prompt) + _host_prefill(shape, policy, prompt),
-            _home(shape, request, policy, _HOST, 1) + _host_decode(shape, request, policy),
-        ),
-        _home(shape, request, policy, _DISK, prompt),
-    )
+    spans = [*_homes(shape, request, policy), *_buffers(shape, request, policy)]
+    sums = alive(spans, 2)
+    return Held(*(np.maximum(*sums[place]) for place in _PLACES))
 
 
-def _home(shape: LayerShape, request: Request, policy: Policy, place: int, tokens: int) -> Number:
-    """Weights and cache of all layers, and activations of `tokens` tokens of each sequence."""
-    cache = shape.cache_bytes * request.tokens * policy.batch * policy.cache[place]
-    activations = shape.activation_bytes * tokens * policy.batch * policy.activations[place]
-    return shape.layers * (shape.weight_bytes * policy.weights[place] + cache) + activations
+def _homes(shape: LayerShape, request: Request, policy: Policy) -> Iterator[Span]:
+    """Weights and cache of all layers, and the activations of each sequence's tokens."""
+    for i, place in enumerate(_PLACES):
+        cache = shape.cache_bytes * request.tokens * policy.batch * policy.cache[i]
+        layers = shape.layers * (shape.weight_bytes * policy.weights[i] + cache)
+        yield Span("layers", layers, _PREFILL, _DECODE, place)
+        for phase, tokens in ((_PREFILL, request.prompt), (_DECODE, 1)):
+            activations = shape.activation_bytes * tokens * policy.batch * policy.activations[i]
+            yield Span("activations", activations, phase, phase, place)
 
 
-def _prefill(shape: LayerShape, request: Request, policy: Policy) -> Number:
-    """Buffers on the device in prefill: weights of two layers, activations of a part, and
-    temporaries.
+def _buffers(shape: LayerShape, request: Request, policy: Policy) -> Iterator[Span]:
+    """Buffers while a layer runs.
 
-    The temporaries of a layer are nine tensors of the activations' size, the inner one, and the
-    scores of all heads.
+    On the device: the weights of two layers and a part's activations in transit, and temporaries:
+    in prefill nine tensors of the activations' size, the inner one, and the scores of all heads; in
+    decoding seven, and two copies of a part's cache if it is on the device. On the host: a layer's
+    weights and a part's activations in transit; in decoding data from disk, and the scores of a
+    part whose attention runs there.
     """
-    s, part = request.prompt, policy.part
+    s, total, part = request.prompt, request.tokens, policy.part
+    away, gone = 1.0 - policy.weights[0], 1.0 - policy.activations[0]
+
+    def transit(layers: float, tokens: int) -> Number:
+        return layers * shape.weight_bytes * away + shape.activation_bytes * tokens * part * gone
+
     tensors = part * (
         9.0 * shape.activation_bytes * s
         + _SCORE_BYTES * s * shape.inner
         + _SCORE_BYTES * shape.heads * s**2
     )
-    return _transit(shape, policy, s) + tensors
-
-
-def _decode(shape: LayerShape, request: Request, policy: Policy) -> Number:
-    """The same in decoding, with two copies of a part's cache if it is on the device."""
-    total, part, on_device = request.tokens, policy.part, policy.cache[_DEVICE]
+    yield Span("buffers", transit(2.0, s) + tensors, _PREFILL, _PREFILL, "device")
     tensors = part * (7.0 * shape.activation_bytes + _SCORE_BYTES * shape.inner)
     attention = part * (
         2.0 * shape.cache_bytes * total
         + 2.0 * shape.activation_bytes
         + _SCORE_BYTES * shape.heads * total
     )
-    return _transit(shape, policy, 1) + tensors + attention * on_device
-
-
-def _transit(shape: LayerShape, policy: Policy, tokens: int) -> Number:
-    """Weights of two layers and activations of a part that are not stored on the device."""
-    weights = 2.0 * shape.weight_bytes * (1.0 - policy.weights[_DEVICE])
-    activations = shape.activation_bytes * tokens * policy.part
-    return weights + activations * (1.0 - policy.activations[_DEVICE])
-
-
-def _host_prefill(shape: LayerShape, policy: Policy, tokens: int) -> Number:
-    """Buffers in host memory in prefill: a layer's weights and a part's activations in transit."""
-    activations = shape.activation_bytes * tokens * policy.part
-    return shape.weight_bytes * (1.0 - policy.weights[_DEVICE]) + activations * (
-        1.0 - policy.activations[_DEVICE]
+    on_device = transit(2.0, 1) + tensors + attention * policy.cache[0]
+    yield Span("buffers", on_device, _DECODE, _DECODE, "device")
+    yield Span("buffers", transit(1.0, s), _PREFILL, _PREFILL, "host")
+    from_disk = shape.weight_bytes * policy.weights[2] + 2.0 * part * (
+        shape.cache_bytes * total * policy.cache[2] + shape.activation_bytes * policy.activations[2]
     )
-
-
-def _host_decode(shape: LayerShape, request: Request, policy: Policy) -> Number:
-    """Buffers in host memory in decoding: data from disk, and scores of a part whose attention runs
-    on the host."""
-    part, total = policy.part, request.tokens
-    from_disk = shape.weight_bytes * policy.weights[_DISK]
-    from_disk = from_disk + 2.0 * part * (
-        shape.cache_bytes * total * policy.cache[_DISK]
-        + shape.activation_bytes * policy.activations[_DISK]
-    )
-    return from_disk + part * (_SCORE_BYTES * shape.heads * total + shape.activation_bytes)
+    scores = part * (_SCORE_BYTES * shape.heads * total + shape.activation_bytes)
+    yield Span("buffers", from_disk + scores, _DECODE, _DECODE, "host")

@@ -41,6 +41,8 @@ def launched(
     types = {"dtype": problem.dtype, **{k: each.name for k, each in problem.elements().items()}}
     launches: list[Launched] = []
     for i, launch in enumerate(kernel.launches):
+        if launch.direction != problem.direction:
+            continue
         outside = launch.part and request.includes and launch.part not in request.includes
         if outside or any(types[role] not in names for role, names in launch.when.items()):
             continue
@@ -65,7 +67,8 @@ def _unfolded(
     part = operator.problem(**operator.fixed, **options)
     query = Request(implementation=launch.kernel, harness=request.harness)
     times = evaluate(launch.times, values)
-    for item in operator.launches(part, device, query):
+    own = [Launched(operator, part, launch.kernel)]
+    for item in operator.launches(part, device, query) or own:
         yield replace(item, times=item.times * times)
 
 

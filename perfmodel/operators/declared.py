@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from perfmodel.algorithms import Problem
+from perfmodel.algorithms import Matmul, Problem
 from perfmodel.algorithms.case import Case, Declaration
 from perfmodel.algorithms.declaredproblem import DeclaredProblem
 from perfmodel.algorithms.matmul import types
@@ -27,7 +28,7 @@ from perfmodel.operators import chain
 from perfmodel.operators.builtin import BUILT_IN
 from perfmodel.operators.library import unknowns
 from perfmodel.operators.operator import Launched, Operator, Request, Timed
-from perfmodel.operators.options import Choice, Flag, Option, Size, dtype
+from perfmodel.operators.options import DIRECTION, Choice, Flag, Option, Size, dtype
 from perfmodel.plaintext import quoted
 from perfmodel.timing import floors
 from perfmodel.timing.circumstances import circumstances
@@ -49,6 +50,9 @@ FLOOR = "rowwise"
 """Operator whose launch floor is taken: any framework call's."""
 
 
+_NO_CALLER = Caller()
+
+
 class DeclaredOperator(Operator):
     """An algorithm declared in YAML or in Python."""
 
@@ -63,6 +67,7 @@ class DeclaredOperator(Operator):
             *(_option(*item) for item in parameters),
             *(_role_option(role) for role in roles),
             dtype(types()),
+            DIRECTION,
         )
         self.fits_by = tuple(declaration.parameters)
         built_in = BUILT_IN.get(str((declaration.operator or {}).get("name", "")))
@@ -83,12 +88,14 @@ class DeclaredOperator(Operator):
         return str((self.declaration.operator or {}).get("name", ""))
 
     def at_once(self, request: Request) -> int:
-        """One problem where a schedule is searched; else as many as of other operators."""
-        return self.chunk if self.library and request.schedule == "auto" else 1
+        """One problem where a schedule may be searched; else as many as of other operators."""
+        searched = any(kernel.fusion for kernel in self.chains.values())
+        return self.chunk if self.library and request.schedule == "auto" and not searched else 1
 
     def problem(self, **given: Any) -> DeclaredProblem:
         """A `DeclaredProblem`."""
         dtype = given.pop("dtype", "bf16")
+        direction: Any = given.pop("direction", None) or "fwd"
         roles = {role: given.pop(f"{role}_dtype", None) for role in self.declaration.types}
         roles = {role: name for role, name in roles.items() if name}
         parameters = {
@@ -96,7 +103,7 @@ class DeclaredOperator(Operator):
             for name, value in given.items()
             if value is not None
         }
-        return DeclaredProblem(self.declaration, parameters, dtype, roles)
+        return DeclaredProblem(self.declaration, parameters, dtype, roles, direction=direction)
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -116,12 +123,12 @@ class DeclaredOperator(Operator):
         kinds = (*(item.name for item in self.options if isinstance(item, Flag)), "kv_dtype")
         known = {item.name for item in self.options}
         parameters |= {name: row[name] or None for name in kinds if name in row and name in known}
-        return [self.problem(**parameters, dtype=row["dtype"])]
+        return [self.problem(**parameters, dtype=row["dtype"], direction=row.get("direction"))]
 
     def family(self, problem: Any) -> str:
         """The family of the built-in operator, where the declaration names one."""
-        built_in = None if self.chains else as_built_in(_whole_case(problem))
-        return FAMILY if built_in is None else built_in[0].family(built_in[1])
+        built_in = () if self.chains else _built_in(problem, None)
+        return built_in[0].operator.family(built_in[0].problem) if built_in else FAMILY
 
     def called_as(self, problem: Problem) -> str:
         """The launch floor of any operator."""
@@ -145,8 +152,7 @@ class DeclaredOperator(Operator):
         if self.chains:
             kernel, _ = self._chain(problem, device, request)
             return chain.launched(problem, kernel, device, request)
-        built_in = as_built_in(_whole_case(problem))
-        return [] if built_in is None else [Launched(*built_in, request.implementation)]
+        return _built_in(problem, request.implementation)
 
     def _chain(self, problem: DeclaredProblem, device: Device, request: Request) -> Any:
         """The facts of the library's chain, and sentences on the choice."""
@@ -170,14 +176,47 @@ class DeclaredOperator(Operator):
                 f"schedule {request.schedule!r} is not known for {self.name}; it is one of {names}"
             )
         launches = self.launches(problem, device, request)
-        if launches and self.chains:
-            return self._chain_time(problem, launches, device, constants, request)
+        if launches and not self.chains:
+            each = (x.operator.time(x.problem, device, constants, request) for x in launches)
+            return reduce(Timed.then, each)
+        if problem.direction == "fwdbwd":
+            passes = [problem.having(direction=way) for way in ("fwd", "bwd")]
+            forward, backward = (self.time(each, device, constants, request) for each in passes)
+            return forward.then(backward)
         if launches:
-            (only,) = launches
-            return only.operator.time(only.problem, device, constants, request)
+            return self._chain_time(problem, launches, device, constants, request)
+        return self._searched_time(problem, device, constants, request)
+
+    def _searched_time(
+        self,
+        problem: DeclaredProblem,
+        device: Device,
+        constants: Constants,
+        request: Request,
+    ) -> Timed:
+        """Time the fastest schedule of one problem, or of those that a library's kernel allows."""
+        kernel = None
+        if self.chains and request.schedule == "auto":
+            kernel, _ = self._chain(problem, device, request)
+        if kernel is None or not kernel.fusion:
+            (case,) = problem.cases
+            mapping = search(case, device, constants=constants, fusion=request.schedule)
+            timed = self._mapping_time(case, mapping, device, constants, request)
+            if kernel is None:
+                return timed
+            note = f"{kernel.name} has no launches for {problem.direction}: the fastest schedule "
+            unknown = {**timed.unknowns, "implementation": f"{note}that the search finds is taken"}
+            notes = (*timed.assumptions, unknown["implementation"])
+            return replace(timed, unknowns=unknown, assumptions=notes)
+        fusion = kernel.fusion if problem.direction == "fwd" else kernel.gradient_fusion
+        if problem.direction == "bwd" and kernel.recompute is not None:
+            declaration = self.declaration.recomputing(kernel.recompute)
+            problem = replace(problem, declaration=declaration, direction="fwd")
         (case,) = problem.cases
-        mapping = search(case, device, constants=constants, fusion=request.schedule)
-        return self._mapping_time(case, mapping, device, constants, request)
+        mapping = search(case, device, constants=constants, fusion=fusion)
+        timed = self._mapping_time(case, mapping, device, constants, request, kernel.caller)
+        notes = tuple(note for note in timed.assumptions if note != _ASSUMED)
+        return replace(timed, implementation=kernel.name, assumptions=notes)
 
     def _chain_time(
         self,
@@ -225,6 +264,7 @@ class DeclaredOperator(Operator):
         device: Device,
         constants: Constants,
         request: Request,
+        caller: Caller = _NO_CALLER,
     ) -> Timed:
         chip, kernels = machine(device), mapping.kernels
         plan = Plan(
@@ -238,7 +278,7 @@ class DeclaredOperator(Operator):
         estimate = time_plan(chip, constants, plan, (1, 1)).at(np.zeros(1, dtype=np.intp))
         calls = len(kernels) if len(kernels) > 1 else 0
         dispatch = floors.dispatch(
-            constants, request.harness, FLOOR, Caller(), calls=calls, machine=chip
+            constants, request.harness, FLOOR, caller, calls=calls, machine=chip
         )
         seconds = dispatch.whole(estimate.seconds)
         caveats = unknowns(FAMILY, request.implementation, request.harness, device)
@@ -328,6 +368,22 @@ def as_built_in(case: Case) -> tuple[Operator, Problem] | None:
         return operator, problem
     ranks = _axis_ranks(case, entry, problem)
     return None if ranks is None else (operator, problem.shard(ranks))
+
+
+def _built_in(problem: DeclaredProblem, implementation: str | None) -> list[Launched]:
+    """What the built-in operator launches that the declaration names: itself, with the direction
+    where it has one, else the products of each pass; none where it names none."""
+    built_in = as_built_in(_whole_case(problem))
+    if built_in is None:
+        return []
+    operator, part = built_in
+    way = problem.direction
+    if way == "fwd":
+        return [Launched(operator, part, implementation)]
+    if isinstance(part, Matmul):
+        parts = [part] * (way == "fwdbwd") + [*part.gradients().values()]
+        return [Launched(operator, each, implementation) for each in parts]
+    return [Launched(operator, part.having(direction=way), implementation)]
 
 
 def _whole_case(problem: DeclaredProblem) -> Case:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field, fields, replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -106,6 +106,28 @@ class Timed:
     """Exchanges between devices, where the problem is split over several."""
     exchange_seconds: np.ndarray | float = 0.0
     """The share of `seconds` that kernels wait for exchanges."""
+
+    def then(self, other: Timed) -> Timed:
+        """This run and another one after it: the backward pass after the forward pass."""
+        return Timed(
+            schedule=" + ".join(dict.fromkeys((self.schedule, other.schedule))),
+            implementation=self.implementation,
+            seconds=self.seconds + other.seconds,
+            estimate=self.estimate.plus(other.estimate),
+            launch_seconds=self.launch_seconds + other.launch_seconds,
+            included_seconds=self.included_seconds + other.included_seconds,
+            tile={},
+            assumptions=tuple(dict.fromkeys((*self.assumptions, *other.assumptions))),
+            unknowns={**other.unknowns, **self.unknowns},
+            dispatch=Dispatch(
+                *(
+                    getattr(self.dispatch, item.name) + getattr(other.dispatch, item.name)
+                    for item in fields(Dispatch)
+                )
+            ),
+            exchanges=(*self.exchanges, *other.exchanges),
+            exchange_seconds=self.exchange_seconds + other.exchange_seconds,
+        )
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -74,6 +75,9 @@ class RowwiseOperator(LibraryOperator):
         setting: Setting,
     ) -> list[Plan]:
         """One kernel, or those of a chain; gradients of norms have a second one for the weights."""
+        if problem.direction == "fwdbwd":
+            passes = (replace(problem, direction=way) for way in ("fwd", "bwd"))
+            return [plan for each in passes for plan in self.plans(each, schedule, kernel, setting)]
         if problem.direction == "bwd" and kernel.gradient_kernel is not None:
             kernel = kernel_facts(kernel.gradient_kernel)
         return [rowchain.plan(problem, kernel, setting)]

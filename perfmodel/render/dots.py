@@ -287,12 +287,13 @@ class Drawing:
             order = sorted(members, key=lambda i: float(self.rows[i][self.x]))
             group = self.group(order[0])
             place = groups.index(group)
+            marked = any(self.is_mark(i) and self.group(i) == group for i in self.places)
             gid = f"line-{number}"
             self.axes.plot(
                 self.values(order, self.x), self.values(order, self.y), zorder=2,
                 color=self.palette.look(place)[0], drawstyle=self.drawstyle, gid=gid,
                 **(_LINE if not self.dots.measured else {"linestyle": _DASHES[place % len(_DASHES)],
-                                                   "label": group}),
+                                                         "label": None if marked else group}),
             )  # fmt: skip
             self.gids[gid] = [order[0]]
 

@@ -179,7 +179,7 @@ class Roofs:
         for level, roof in self.levels.items():
             intensity = kernel.intensity.get(level, 0.0)
             if 0 < intensity < math.inf:
-                bounds.append((roof, attainable(math.inf, roof.highest, intensity)))
+                bounds.append((roof, float(attainable(math.inf, roof.highest, intensity))))
         return min(bounds, key=lambda item: item[1])
 
     def share(self, kernel: Kernel) -> float:

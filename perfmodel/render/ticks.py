@@ -18,7 +18,8 @@ _FEW = 300.0
 
 
 def scaled(axis: Axis, values: Sequence[float], kind: str, *, log: bool) -> None:
-    """Fit an axis to `values`: a log one with room at both ends, a linear one from zero on."""
+    """Fit an axis to `values`: a log one with room at both ends, a linear one from zero on, or from
+    the first year."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
     low, high = (min(values), max(values)) if values else (1.0, 10.0)
@@ -31,6 +32,9 @@ def scaled(axis: Axis, values: Sequence[float], kind: str, *, log: bool) -> None
         axis.set_major_locator(_locator(low / 1.6, high * 1.6, kind))
         axis.set_minor_locator(NullLocator())
         axis.set_minor_formatter(NullFormatter())
+    elif kind == "year":
+        set_limits(math.floor(low - 0.5), math.ceil(high))
+        axis.set_major_locator(MaxNLocator(8, steps=[1, 2, 4, 5, 10], integer=True))
     else:
         set_limits(0, high * 1.08 or 1.0)
         if kind == "binary":

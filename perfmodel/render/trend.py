@@ -1,26 +1,19 @@
 """The memory-wall chart: growth of operations, memory and interconnects, with today's devices.
 
 Everything is relative to the first product of its series, as in the published figure. Filled marks
-are the figure's points, hollow ones the shipped devices, lines the fits to the figure's points.
+are the figure's points, pale ones the shipped devices, lines the fits to the figure's points.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
-
-import numpy as np
+from collections.abc import Mapping, Sequence
 
 from perfmodel.analysis.trend import LABELS, PUBLISHED, Fit, Point, fits, growth, series
-from perfmodel.render.chart import Chart, dress
-from perfmodel.render.page import Page, Palette, styled
+from perfmodel.render.chart import Chart
+from perfmodel.render.dots import Dots, dots_chart
+from perfmodel.render.page import Page
 from perfmodel.render.report import Column, Report, Row
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-COLOURS = {"flops": "vermilion", "dram": "blue", "interconnect": "green"}
-_MARKERS = {"flops": "o", "dram": "s", "interconnect": "^"}
 NAMED = {
     "flops": {"p100-sxm2": "P100", "v100-sxm2": "V100", "a100-sxm4-80gb": "A100",
               "h100-sxm": "H100", "b200": "B200"},
@@ -79,52 +72,36 @@ def _row(trend: Fit, source: str, published: float | None) -> Mapping[str, objec
 
 
 def trend_chart(devices: Sequence[Point] = (), page: Page | None = None) -> Chart:
-    """The figure's 59 points, their fits, and `devices` (of `trend.device_points`) beside them."""
-    from matplotlib.figure import Figure
-
-    page = page or Page()
-    title = "The memory wall: peak operations, memory and interconnects"
-    caption = ["Filled: the points of Gholami et al. 2024, and their fits.", *_note(devices)]
-    with styled(page) as palette:
-        figure = Figure(figsize=page.size(6.2, 4.6), layout="constrained")
-        axes = figure.add_subplot()
-        axes.set_yscale("log")
-        ends = (1996.0, max([2026.0, *(point.year for point in devices)]) + 0.6)
-        for name, trend in fits().items():
-            points = [point for point in devices if point.series == name]
-            _series(axes, name, trend, points, ends[1], palette)
-        _frame(axes, ends, bool(devices), palette)
-        dress(figure, page, palette, title, caption)
-    return Chart(figure, title, " ".join(caption), list(_rows(devices)), caption, page)
-
-
-def _series(
-    axes: Axes, name: str, trend: Fit, devices: Sequence[Point], end: float, palette: Palette
-) -> None:
-    """The figure's points of a series, its fit, which is dashed beyond them, and devices, some of
-    them named above and to the left of their marks, away from the line."""
-    colour, base = getattr(palette, COLOURS[name]), series(name)[0].value
-    for years, style, gid in (((trend.first, trend.last), "-", f"fit-{name}"),
-                              ((trend.last, end), (0, (3, 3)), None)):  # fmt: skip
-        axes.plot(years, [trend.at(year) / base for year in years], linestyle=style, color=colour,
-                  alpha=0.7, gid=gid)  # fmt: skip
-    for points, filled in ((series(name), True), (devices, False)):
-        axes.plot(
-            [point.year for point in points], [point.value / base for point in points],
-            linestyle="none", marker=_MARKERS[name], markersize=3.8 * palette.scale, alpha=0.85,
-            markerfacecolor=colour if filled else "none", markeredgecolor=colour,
-            markeredgewidth=0.0 if filled else 0.6 * palette.line,
-            gid=f"{'points' if filled else 'devices'}-{name}",
-        )  # fmt: skip
+    """The figure's 59 points, their fits up to today, and `devices` (of `trend.device_points`)
+    beside them, pale, some of them named."""
+    end = max([2026.0, *(point.year for point in devices)]) + 0.6
+    names = {LABELS[name]: f"{LABELS[name]}: {trend.per_two_years:.1f}× per 2 years"
+             for name, trend in fits().items()}  # fmt: skip
+    rows: list[Row] = [
+        {"what": LABELS[name], "year": year, "relative": trend.at(year) / series(name)[0].value}
+        for name, trend in fits().items() for year in (trend.first, end)
+    ]  # fmt: skip
     far = {point.name for point, _ in outliers(devices)}
-    for point in devices:
-        label = NAMED.get(name, {}).get(point.name)
-        if label or point.name in far:
-            axes.annotate(
-                label or point.name, (point.year, point.value / base), color=colour, ha="right",
-                xytext=(-4, 4) if label else (-5, 0), textcoords="offset points",
-                va="bottom" if label else "center", fontsize=palette.small,
-            )  # fmt: skip
+    for point in (*(point for name in LABELS for point in series(name)), *devices):
+        shipped = point in devices
+        label = NAMED.get(point.series, {}).get(point.name) or point.name * (point.name in far)
+        rows.append({
+            "what": LABELS[point.series], "name": point.name, "year": point.year,
+            "value": point.value, "relative": point.value / series(point.series)[0].value,
+            "point": True, "published": not shipped, "label": label if shipped else "",
+        })  # fmt: skip
+    dots = Dots(
+        "The memory wall: peak operations, memory and interconnects", ["year"], ["relative"],
+        log="y", by=["what"], joined=["what"], measured="point", fits="published",
+        labelled="label", kinds={"year": "year"},
+        headers={"what": "Series", "year": "Year of announcement",
+                 "relative": "Relative to the series' first product"},
+    )  # fmt: skip
+    pale = " Pale: shipped devices, dense 16-bit." if devices else ""
+    caption = [f"Filled: the points of Gholami et al. 2024, and their fits.{pale}", *_note(devices)]
+    return dots_chart(
+        rows, dots, sentence=" ".join(caption), caption=caption, names=names, page=page
+    )
 
 
 def outliers(devices: Sequence[Point]) -> list[tuple[Point, float]]:
@@ -137,58 +114,3 @@ def outliers(devices: Sequence[Point]) -> list[tuple[Point, float]]:
 def _note(devices: Sequence[Point]) -> list[str]:
     parts = [f"{point.name}, {ratio:.0f} times" for point, ratio in outliers(devices)]
     return [f"Far above the trend of operations: {'; '.join(parts)}."] if parts else []
-
-
-def _rows(devices: Sequence[Point]) -> Iterator[Row]:
-    """The drawn numbers: one row for each point."""
-    for source, points in (("figure", [p for name in LABELS for p in series(name)]),
-                           ("device", devices)):  # fmt: skip
-        for point in points:
-            yield {
-                "what": source,
-                "series": point.series,
-                "name": point.name,
-                "year": point.year,
-                "value": point.value,
-                "relative": point.value / series(point.series)[0].value,
-            }
-
-
-def _frame(axes: Axes, ends: tuple[float, float], with_devices: bool, palette: Palette) -> None:
-    from matplotlib.lines import Line2D
-    from matplotlib.ticker import FuncFormatter, LogLocator, MultipleLocator, NullLocator
-
-    handles = [
-        Line2D(
-            [], [], color=getattr(palette, COLOURS[name]), marker=_MARKERS[name],
-            markersize=4 * palette.scale,
-            label=f"{LABELS[name]}: {trend.per_two_years:.1f}× per 2 years",
-        )
-        for name, trend in fits().items()
-    ]  # fmt: skip
-    if with_devices:
-        handles.append(
-            Line2D(
-                [], [], color=palette.grey, marker="o", markersize=4 * palette.scale,
-                markerfacecolor="none",
-                linestyle="none", label="shipped devices, dense 16-bit",
-            )
-        )  # fmt: skip
-    axes.legend(handles=handles, loc="upper left")
-    axes.set_xlim(*ends)
-    axes.xaxis.set_major_locator(MultipleLocator(4))
-    axes.yaxis.set_major_locator(LogLocator(10, numticks=20))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _power_of_ten(value)))
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.set_xlabel("Year of announcement")
-    axes.set_ylabel("Relative to the first product of the series")
-    axes.grid(axis="y")
-
-
-def _power_of_ten(value: float) -> str:
-    """A tick in plain text: 1, 10, 100, then 10³ and up."""
-    power = round(np.log10(value))
-    return f"{value:.0f}" if 0 <= power < 3 else "10" + str(power).translate(_RAISED)
-
-
-_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")

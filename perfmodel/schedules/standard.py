@@ -9,6 +9,7 @@ from __future__ import annotations
 from perfmodel.algorithms import attention
 from perfmodel.algorithms.algorithm import Algorithm, Band
 from perfmodel.algorithms.attention import MaskPass
+from perfmodel.algorithms.gradient import gradient
 from perfmodel.arithmetic import Number
 from perfmodel.schedules.schedule import Kernel, Loop, Schedule
 
@@ -27,7 +28,7 @@ def _matmul(step: str, m: str, n: str, k: str, tile: tuple[Number, Number, Numbe
     )
 
 
-def _key_kernel(step: str) -> Kernel:
+def _key_kernel(step: str, columns: str) -> Kernel:
     """One output tile of keys; the sum runs over the query rows of every head of the group."""
     return Kernel(
         step,
@@ -35,7 +36,7 @@ def _key_kernel(step: str) -> Kernel:
         (
             *_HEADS[:2],
             Loop("x", 128, grid=True),
-            Loop("d" if step == "dkeys" else "e", 64, grid=True),
+            Loop(columns, 64, grid=True),
             Loop("r", 1),
             Loop("q", 32),
         ),
@@ -86,28 +87,26 @@ def standard_backward(
     scaled_copy: bool = False,
     row_tile: Number | None = None,
 ) -> Schedule:
-    """Standard attention backward from saved probabilities."""
-    algorithm = attention.backward_saved(
-        mask, mask_pass=mask_pass, dropout=dropout, scaled_copy=scaled_copy
+    """Standard attention backward from saved probabilities: 4 contractions."""
+    forward = attention.forward(
+        mask, statistics=(), mask_pass=mask_pass, dropout=dropout, scaled_copy=scaled_copy
     )
+    algorithm = gradient(forward)
     return Schedule("standard-backward", algorithm, _kernels(algorithm, tile, row_tile))
 
 
 def _kernels(
     algorithm: Algorithm, tile: tuple[Number, Number, Number], row_tile: Number | None
 ) -> tuple[Kernel, ...]:
-    matmuls = {
-        "scores": ("q", "x", "d"),
-        "values": ("q", "e", "x"),
-        "dprobabilities": ("q", "x", "e"),
-        "dqueries": ("q", "d", "x"),
-    }
     kernels = []
     for step in algorithm.steps:
-        if step.name in matmuls:
-            kernels.append(_matmul(step.name, *matmuls[step.name], tile))
+        columns = algorithm.tensors[step.outputs[0]].axes
+        if step.kind == "contraction" and "q" in columns:
+            (inner,) = step.reduces
+            kernels.append(_matmul(step.name, "q", columns[-1], inner, tile))
         elif step.kind == "contraction":
-            kernels.append(_key_kernel(step.name))
+            kernels.append(_key_kernel(step.name, columns[-1]))
         else:
-            kernels.append(_rowwise(step.name, row_tile if "softmax" in step.name else None))
+            long = step.kind == "normalisation"
+            kernels.append(_rowwise(step.name, row_tile if long else None))
     return tuple(kernels)

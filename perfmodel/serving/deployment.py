@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -222,10 +222,17 @@ class Deployment(Result):
             shards=self.shards,
         )
 
-    @property
+    @cached_property
+    def kernel_key(self) -> tuple[object, ...]:
+        """A key that is equal for deployments whose steps run equal kernels and exchanges."""
+        engine = self.engine
+        return (
+            self.network, id(self.device), self.weights, self.cache_type, self.tensor, self.expert,
+            self.expert_inside, id(self.system), engine.stack, engine.residual_norm,
+            engine.cache_write, engine.all_reduce, replace(engine.kernels, reread=0.0),
+        )  # fmt: skip
+
+    @cached_property
     def key(self) -> tuple[object, ...]:
         """A key that is equal for deployments with equal steps."""
-        return (
-            self.network, id(self.device), self.engine, self.weights, self.cache_type,
-            self.tensor, self.pipeline, self.expert, self.data, id(self.system),
-        )  # fmt: skip
+        return (*self.kernel_key, self.engine, self.pipeline, self.data)

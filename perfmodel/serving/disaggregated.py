@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -95,32 +96,67 @@ class Split:
         return (self.devices if rate else 0.0, -self.requests_per_s)
 
 
+@dataclass(frozen=True)
+class Side:
+    """A copy as either pool: for prompts, and for tokens."""
+
+    steps: Steps
+    """Its steps."""
+    isl: int
+    """Tokens of a prompt."""
+    osl: int
+    """Tokens of an answer."""
+
+    @property
+    def of(self) -> Deployment:
+        """The copy."""
+        return self.steps.of
+
+    @cached_property
+    def prompt_seconds(self) -> float:
+        """Seconds of a prompt by itself."""
+        return float(self.steps.prefill(np.array([1]), np.array([self.isl])).total[0])
+
+    @cached_property
+    def transfer_seconds(self) -> float:
+        """Seconds of the transfer of a prompt's cache to it."""
+        return _transfer_seconds(self.steps, self.isl)
+
+    @cached_property
+    def resident(self) -> np.ndarray:
+        """Numbers of requests up to as many as fit; empty where none does."""
+        most = fitting_batch(self.of, self.isl + self.osl // 2)
+        return np.unique(np.geomspace(1, max(most, 1), _SIZES).round()) if most else np.empty(0)
+
+    @cached_property
+    def token_seconds(self) -> np.ndarray:
+        """Seconds between tokens at each number of resident requests."""
+        return _token_seconds(self.steps, self.resident, self.isl, self.osl)
+
+
 def split(
-    prefill: Steps, decode: Steps, isl: int, osl: int, limits: tuple[float, float], gpus: int,
-    rate: float = 0.0,
-) -> Split | None:  # fmt: skip
+    prefill: Side, decode: Side, limits: tuple[float, float], gpus: int, rate: float = 0.0
+) -> Split | None:
     """The pools on at most `gpus` devices with most requests a second, within limits: seconds to
     the first token and between tokens. None where there are none.
 
     Prompts queue for each copy as for one server (M/D/1), which bounds its load. Where `rate`
     requests a second must be served, the fewest devices are best.
     """
-    prompt = float(prefill.prefill(np.array([1]), np.array([isl])).total[0])
-    transfer = _transfer_seconds(decode, isl)
+    prompt, transfer = prefill.prompt_seconds, decode.transfer_seconds
     fixed = prompt + transfer / decode.of.network.layers + prefill.of.engine.request_seconds
     wait = min(limits[0] - fixed, 9.0 * prompt / 2.0)  # a load of 0.9
-    most = fitting_batch(decode.of, isl + osl // 2)
-    if wait < 0.0 or most < 1:
+    sizes = decode.resident
+    if wait < 0.0 or not len(sizes):
         return None
-    sizes = np.unique(np.geomspace(1, most, _SIZES).round())
-    seconds = _token_seconds(decode, sizes, isl, osl)
+    seconds = decode.token_seconds
     within = np.flatnonzero(seconds <= limits[1])
     if not len(within):
         return None
     last = within[np.argmax(sizes[within] / seconds[within])]
     service = max(prompt / prefill.of.pipeline, transfer)
     prompts = 2.0 * wait / (prompt + 2.0 * wait) / service * prefill.of.data
-    answers = sizes[last] / (osl * seconds[last]) * decode.of.data
+    answers = sizes[last] / (decode.osl * seconds[last]) * decode.of.data
     best: Split | None = None
     for x in range(1, gpus // prefill.of.devices + 1):
         y = min(

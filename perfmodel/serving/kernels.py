@@ -54,9 +54,12 @@ class Kernel:
     """The question for the operator model."""
 
 
-def kernels(of: Deployment, tokens: int) -> Iterator[Kernel]:
-    """Kernels of embedding, layers and head over `tokens` tokens, without attention."""
+def kernels(of: Deployment, tokens: int, *, head: bool | None = None) -> Iterator[Kernel]:
+    """Kernels of embedding, layers and head over `tokens` tokens, without attention; with `head`,
+    those of the head alone, or of the rest."""
     for segment in expand(_engine_network(of), of.setting(tokens)):
+        if head is not None and (segment.name == HEAD) != head:
+            continue
         graph = segment.forward.graph
         reuses = touches.reuses(graph, [0.0] * len(graph.nodes), of.device, again=False)
         sums = _sums(segment) if of.engine.residual_norm else frozenset()

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from perfmodel.errors import ProblemError
-from perfmodel.serving.cachememory import check_weights, fitting_batch, more
+from perfmodel.serving.cachememory import check_weights, fitting_batch, memory, more
 from perfmodel.serving.clients import STATISTICS, Round, window
 from perfmodel.serving.steps import Steps
 from perfmodel.serving.times import Times
@@ -132,7 +132,7 @@ def _resident_counts(steps: Steps, batch: np.ndarray, req: Requests) -> np.ndarr
     """Sequences of each batch that fit at once."""
     check_weights(steps.of)
     lengths = (req.isl + req.osl).astype(int).tolist()
-    fits = np.array([fitting_batch(steps.of, length) for length in lengths], dtype=float)
+    fits = _fitting(steps, lengths)
     for size, length, limit in zip(batch * req.groups, lengths, fits, strict=True):
         if size > limit and (limit == 0 or not steps.of.engine.batching.continuous):
             none = limit == 0
@@ -332,13 +332,19 @@ def _check_rate(steps: Steps, rate: float, top: float) -> None:
 
 def _group_concurrency(steps: Steps, req: Requests) -> np.ndarray:
     """Maximum concurrent requests of a group, with half of their output on average."""
-    counts = []
-    for isl, osl in zip(req.isl.astype(int).tolist(), req.osl.astype(int).tolist(), strict=True):
-        counts.append(fitting_batch(steps.of, isl + osl // 2))
-        if not counts[-1]:
-            raise ProblemError(
-                f"not one request of {isl:,} + {osl:,} tokens fits {steps.of.device.slug} beside "
-                f"{steps.of.network.name} in {steps.of.weights}; "
-                f"give {more(steps.of, isl + osl // 2)}a smaller format"
-            )
-    return np.array(counts, dtype=float) / req.groups
+    lengths = (req.isl + req.osl // 2).astype(int)
+    counts = _fitting(steps, lengths.tolist())
+    for isl, osl in zip(req.isl[counts == 0], req.osl[counts == 0], strict=True):
+        raise ProblemError(
+            f"not one request of {isl:,.0f} + {osl:,.0f} tokens fits {steps.of.device.slug} beside "
+            f"{steps.of.network.name} in {steps.of.weights}; "
+            f"give {more(steps.of, int(isl + osl // 2))}a smaller format"
+        )
+    return counts / req.groups
+
+
+def _fitting(steps: Steps, lengths: list[int]) -> np.ndarray:
+    """Sequences of each length that fit at once."""
+    has = memory(steps.of)
+    fits = {length: fitting_batch(steps.of, length, has=has) for length in dict.fromkeys(lengths)}
+    return np.array([fits[length] for length in lengths], dtype=float)

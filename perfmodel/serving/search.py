@@ -20,7 +20,7 @@ from perfmodel.fieldoption import FieldOption
 from perfmodel.networks.network import Network
 from perfmodel.serving.cachememory import check_weights, fitting_batch
 from perfmodel.serving.deployment import Deployment
-from perfmodel.serving.disaggregated import Split, split
+from perfmodel.serving.disaggregated import Side, Split, split
 from perfmodel.serving.served import Served, serve
 from perfmodel.serving.steps import Steps
 from perfmodel.serving.targets import Targets
@@ -148,7 +148,8 @@ def plans(
     heads = [block.attention.heads for block in network.blocks]
     routed = any(block.mlp.experts for block in network.blocks)
     sizes = tensors or [2**k for k in range(int(math.log2(_MOST_TENSOR)) + 1)]
-    for each in base:
+    for first in base:
+        each = replace(first, system=first.fabric)
         node = each.fabric.node_devices
         for tensor in sizes:
             if tensor > min(node, gpus) or any(count % tensor for count in heads):
@@ -210,8 +211,7 @@ def _users(copy: Deployment, demand: Demand) -> np.ndarray:
 def excess(load: Served, targets: Targets) -> tuple[float, str]:
     """The largest ratio of a latency to its target, and its name."""
     ttft, tpot = targets.limits
-    seconds = load.metric("ttft_ms").value / 1e3, load.metric("tpot_ms").value / 1e3
-    return max((seconds[0] / ttft, "TTFT"), (seconds[1] / tpot, "TPOT"))
+    return max((load.ttft_seconds / ttft, "TTFT"), (load.tpot_seconds / tpot, "TPOT"))
 
 
 def _best(served: Sequence[Served], demand: Demand, gpus: int) -> Option | Miss:
@@ -261,12 +261,15 @@ def _pools(
         ).append(steps)
     first = {id(load.of): load for load in reversed(loads)}
     for group in groups.values():
+        if demand.users:
+            continue
+        sides = [Side(steps, demand.isl, demand.osl) for steps in group]
         pairs = (
-            split(prefill, decode, demand.isl, demand.osl, demand.targets.limits, gpus, demand.rate)
-            for prefill in group for decode in group
+            split(prefill, decode, demand.targets.limits, gpus, demand.rate)
+            for prefill in sides for decode in sides
         )  # fmt: skip
         best = min(filter(None, pairs), key=lambda pair: pair.rank(demand.rate), default=None)
-        if best is not None and not demand.users:
+        if best is not None:
             yield Option(first[id(best.decode)], best.decode_copies, "pools", best)
 
 
@@ -274,7 +277,7 @@ def front(loads: Iterable[Served], targets: Targets) -> list[Served]:
     """The Pareto front: no other load that meets the first token's target has more tokens a second
     of a device and of a user."""
     meeting = [load for load in loads if excess(load, replace(targets, tpot=None))[0] <= 1.0]
-    meeting.sort(key=lambda load: load.metric("tpot_ms").value)
+    meeting.sort(key=lambda load: load.tpot_seconds)
     rows: list[Served] = []
     best = 0.0
     for load in meeting:

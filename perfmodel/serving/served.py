@@ -131,16 +131,25 @@ class Served(Result):
             "devices": "several" if self.of.tensor > 1 else "one",
         }
 
+    @property
+    def ttft_seconds(self) -> float:
+        """Seconds to the first token, by its statistic."""
+        return float(self.load.quantiles.get(self.statistic, self.load.ttft)[self.place])
+
+    @property
+    def tpot_seconds(self) -> float:
+        """Seconds between tokens."""
+        return float(self.load.tpot[self.place])
+
     def metric(self, name: str) -> Value:
         """One of `METRICS`, for the whole system. Raises `UnknownName`."""
         if name not in METRICS:
             raise UnknownName("metric", name, METRICS)
-        ttft, tpot = float(self.load.ttft[self.place]), float(self.load.tpot[self.place])
+        ttft, tpot = float(self.load.ttft[self.place]), self.tpot_seconds
         first, later = (times.range(self.place) for times in (self.load.prompt, self.load.token))
         decode = (self.osl - 1) * tpot
         if name == "ttft_ms":
-            ttfts = self.load.quantiles.get(self.statistic, self.load.ttft)
-            return self._value(name, float(ttfts[self.place]) * _MILLI, first)
+            return self._value(name, self.ttft_seconds * _MILLI, first)
         if name == "tpot_ms":
             return self._value(name, tpot * _MILLI, later)
         ends = tuple(

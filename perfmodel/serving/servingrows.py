@@ -192,18 +192,10 @@ def _network(sizes: tuple[tuple[str, Any], ...]) -> tuple[Network, list[str]]:
 
 
 class Answers:
-    """Predictions of rows; steps of equal deployments are predicted once."""
+    """Predictions of rows, those of equal deployments and loads together."""
 
     def __init__(self, spread: Spread | None = None) -> None:
         self._spread = spread
-        self._steps: dict[tuple[object, ...], Steps] = {}
-
-    def steps(self, of: Deployment) -> Steps:
-        """The steps of a deployment."""
-        base = replace(of, engine=_kernel_engine(of.engine))
-        if base.key not in self._steps:
-            self._steps[base.key] = Steps(base)
-        return self._steps[base.key].under(of.engine)
 
     def values(self, rows: Sequence[Asked]) -> list[Value | str]:
         """The metric of each row, or the reason why there is none."""
@@ -239,7 +231,7 @@ class Answers:
         )
         first = rows[0]
         try:
-            steps = self.steps(first.deployment)
+            steps = Steps(first.deployment)
             loads = serve(
                 steps, first.load, size, isl, osl, cached=cached, vary=vary, spread=self._spread
             )
@@ -251,16 +243,6 @@ class Answers:
             if len(rows) == 1:
                 return [str(error)]
             return [answer for row in rows for answer in self._group([row])]
-
-
-def _kernel_engine(engine: Engine) -> Engine:
-    """The parts of an engine that kernels and exchanges depend on."""
-    base = Engine(engine.name, "", "", engine.stack, "")
-    kernels = replace(engine.kernels, reread=0.0)
-    return replace(
-        base, residual_norm=engine.residual_norm, cache_write=engine.cache_write,
-        all_reduce=engine.all_reduce, kernels=kernels,
-    )  # fmt: skip
 
 
 def _memory(row: Asked) -> Value:

@@ -6,9 +6,9 @@ steps.decode(np.array([1, 64]), np.array([1024, 4096])).total      # seconds of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from functools import cached_property, partial
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
 
@@ -25,9 +25,7 @@ from perfmodel.networks.operations.states import KERNELS, state_problem, taps_pr
 from perfmodel.operators import operator_of
 from perfmodel.predict import predict_arrays
 from perfmodel.serving.deployment import Deployment
-from perfmodel.serving.engine import Engine
 from perfmodel.serving.kernels import (
-    HEAD,
     absorbed,
     exchange_times,
     exchanges,
@@ -45,6 +43,29 @@ _DRAFTED = 16
 """Tokens of a sequence, behind its cache, up to which a state is kept after each of them."""
 
 
+@dataclass
+class _Tables:
+    """Predictions of kernels at the sizes that were asked for, by size. Deployments that differ in
+    batching, host, cache or copies alone share them."""
+
+    layers: dict[int, Times] = field(default_factory=dict)
+    """Layers without attention, by tokens."""
+    heads: dict[int, Times] = field(default_factory=dict)
+    """The head, by rows."""
+    decoding: dict[tuple[int, int], Times] = field(default_factory=dict)
+    """Attention of a token of each sequence, by sequences and cached tokens."""
+    prompts: dict[tuple[int, int, int], Times] = field(default_factory=dict)
+    """Attention of prompts, by their number, their tokens, and those before them."""
+    kept: dict[str, object] = field(default_factory=dict)
+    """The device and the system, whose identity is in the key."""
+
+
+@lru_cache(maxsize=256)
+def _tables(kernels: Hashable, constants: Hashable) -> _Tables:
+    """The tables of all deployments with equal kernels."""
+    return _Tables()
+
+
 class Steps:
     """Times of steps. Raises what `perfmodel.predict.predict` raises for an unsupported format."""
 
@@ -52,10 +73,10 @@ class Steps:
         self.of, self.streams = deployment, streams
         self.values = sustained(default(), deployment.device)
         self.gap_seconds = float(machine(deployment.device).at_clock(self.values["kernel_gap"]))
-        self._layers: dict[int, Times] = {}
-        self._heads: dict[int, Times] = {}
-        self._decoding: dict[tuple[int, int], Times] = {}
-        self._prompts: dict[tuple[int, int, int], Times] = {}
+        tables = _tables(deployment.kernel_key, tuple(self.values.items()))
+        tables.kept.setdefault(deployment.device.slug, (deployment.device, deployment.system))
+        self._layers, self._heads = tables.layers, tables.heads
+        self._decoding, self._prompts = tables.decoding, tables.prompts
 
     # -- whole steps ---------------------------------------------------------------------------
 
@@ -173,19 +194,9 @@ class Steps:
         share = np.where(turns > 1.0, (total - computing) / np.maximum(crossing, 1e-12), 1.0)
         return body.times(np.where(mask[:, None], share, 1.0))
 
-    def under(self, engine: Engine) -> Steps:
-        """The same steps with other numbers of the engine's host, batching and rereads."""
-        return self._sharing(Steps(replace(self.of, engine=engine)))
-
     def streaming(self) -> Steps:
         """The same steps with tokens streamed to clients."""
-        return self._sharing(Steps(self.of, streams=True))
-
-    def _sharing(self, twin: Steps) -> Steps:
-        """Make another object share the predictions of this one, where they agree."""
-        twin._layers, twin._heads = self._layers, self._heads
-        twin._decoding, twin._prompts = self._decoding, self._prompts
-        return twin
+        return Steps(self.of, streams=True)
 
     @cached_property
     def _kinds(self) -> dict[SelfAttention, int]:
@@ -248,9 +259,7 @@ class Steps:
 
     def _fill(self, sizes: list[int], *, head: bool) -> None:
         """Predict the layers, or the head, at several numbers of tokens in one call."""
-        steps = [
-            [k for k in kernels(self.of, size) if (k.segment == HEAD) == head] for size in sizes
-        ]
+        steps = [list(kernels(self.of, size, head=head)) for size in sizes]
         questions = [k.asked for step in steps for k in step]
         costs = answers(questions, self.of.device, harness=_HARNESS, constants=self.values)
         values = np.array([

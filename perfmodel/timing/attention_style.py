@@ -283,7 +283,8 @@ def transposing(
     if not kernel.transposes or kv.bits > 8:
         return 0.0
     per_clock = constants["transposed_bytes"] * machine.clock_hz
-    return keys * kv.bytes * np.max(problem.head_dim) / per_clock
+    widest: Number = np.max(problem.head_dim)
+    return keys * kv.bytes * widest / per_clock
 
 
 def staged_resident(

@@ -7,9 +7,15 @@ Patterson 2009). Plain arithmetic, the same for numbers and arrays.
 
 from __future__ import annotations
 
+from typing import overload
+
 from perfmodel.arithmetic import Number, minimum
 
 
+@overload
+def ridge_point(flops_per_s: float, bytes_per_s: float) -> float: ...
+@overload
+def ridge_point(flops_per_s: Number, bytes_per_s: Number) -> Number: ...
 def ridge_point(flops_per_s: Number, bytes_per_s: Number) -> Number:
     """Operations per byte above which the compute roof binds, and below which bandwidth does."""
     return flops_per_s / bytes_per_s

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -93,7 +94,8 @@ def _slices(
     if isinstance(cut, EvenCut):
         launches = np.where(cuttable, cut.number(all_sizes, tile, machine), 1.0)
         tiles = ceil_div(columns(sizes, "x")[0], tile[1])
-        return ceil_div(tiles, ceil_div(tiles, launches)), launches
+        filled: Any = ceil_div(tiles, ceil_div(tiles, launches))
+        return filled, launches
     if isinstance(cut, SegmentsCut):
         launches = cut.number(sizes, tile, machine)
         # Slices are whole tiles of all keys; those that the window hides are empty.

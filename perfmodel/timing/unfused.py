@@ -145,7 +145,7 @@ def _backward(problem: Attention, setting: Setting) -> list[Plan]:
     chain.multiply("x", "e", "q")
     chain.multiply("q", "x", "e")
     if problem.dropout:
-        chain.passes("ddropout")
+        chain.passes("dP of dropout")
     chain.softmax("bwd")
     chain.multiply("q", "d", "x")
     chain.multiply("x", "d", "q")

@@ -18,7 +18,6 @@ from perfmodel.training.copies import Copies
 from perfmodel.training.plan import Plan
 from perfmodel.training.stages import Part, exposed_seconds
 from perfmodel.training.stepmemory import Memory
-from perfmodel.training.weightupdate import Update
 from perfmodel.units import binary
 
 if TYPE_CHECKING:
@@ -116,7 +115,11 @@ class Step(Result):
 
 
 def classes(
-    stage: Sequence[Part], copies: Copies, last: Update, bubble_seconds: float, seconds: float
+    stage: Sequence[Part],
+    copies: Copies,
+    update: Sequence[Spread],
+    bubble_seconds: float,
+    seconds: float,
 ) -> dict[str, float]:
     """Seconds of a step by class, on one stage; the remainder is the host's.
 
@@ -133,18 +136,18 @@ def classes(
     split["communication"] += sum(exposed_seconds(part, copies) for part in stage)
     if plan.training:
         split["communication"] += copies.exit_seconds([pair for p in stage for pair in p.segments])
-    split["optimiser"] = last.seconds
+    split["optimiser"] = sum(spread.seconds for spread in update)
     split["bubble"] = bubble_seconds
     split["host"] = max(seconds - sum(split.values()), 0.0)
     return {kind: split[kind] for kind in KINDS if split.get(kind)}
 
 
 def ranged(
-    stage: Sequence[Part], copies: Copies, last: Update, seconds: float
+    stage: Sequence[Part], copies: Copies, update: Sequence[Spread], seconds: float
 ) -> tuple[float, float]:
     """Low and high end of the 80 % range. It combines kernels by family, exchanges, and a term for
     how these join."""
-    spreads = [*_spreads(stage, copies), *last.spreads, *_exchange_spreads(stage, copies)]
+    spreads = [*_spreads(stage, copies), *update, *_exchange_spreads(stage, copies)]
     low, high = together(spreads)
     extra = _extra_spread(copies)
     down = math.hypot(_SHARED * math.log(1.0 / low), extra)

@@ -33,7 +33,7 @@ from perfmodel.training.plan import Plan
 from perfmodel.training.result import Step, classes, ranged
 from perfmodel.training.stages import Part, parts
 from perfmodel.training.stepmemory import Memory, memory
-from perfmodel.training.weightupdate import Update, update
+from perfmodel.training.weightupdate import update
 
 
 def predict_step(
@@ -64,13 +64,14 @@ def predict_step(
     cut = parts(work, order.parts)
     timing = _timing(cut, order, copies)
     stage = _places(order, cut)[timing.busiest]
-    last = _update(stage, copies, device, constants)
     pairs = [pair for part in stage for pair in part.segments]
+    last = update(pairs, plan, device, constants)
     tail = copies.exit_seconds(pairs) if plan.training else 0.0
     storage = _memory(order, cut, plan, device)
     if plan.paged:
         storage = storage.paged()
-    seconds = timing.seconds + tail + last.seconds + copies.page_seconds(storage.paged_bytes)
+    updating = sum(spread.seconds for spread in last)
+    seconds = timing.seconds + tail + updating + copies.page_seconds(storage.paged_bytes)
     split = classes(stage, copies, last, timing.bubble_seconds, seconds)
     low, high = ranged(stage, copies, last, seconds)
     return Step(
@@ -205,19 +206,6 @@ def _places(order: Schedule, cut: Sequence[Part]) -> list[list[Part]]:
         for part, (stage, _) in enumerate(path):
             stages[stage].append(cut[part])
     return stages
-
-
-def _update(
-    stage: Sequence[Part], copies: Copies, device: Device, constants: Constants | None
-) -> Update:
-    """The optimiser's kernels of one stage."""
-    weights = [
-        (weight, count)
-        for part in stage
-        for segment, count in part.segments
-        for weight in segment.weights
-    ]
-    return update(weights, copies.plan, device, constants)
 
 
 def _memory(order: Schedule, cut: Sequence[Part], plan: Plan, device: Device) -> Memory:

@@ -34,7 +34,7 @@ import numpy as np
 
 from perfmodel.arithmetic import Number, is_symbolic
 from perfmodel.errors import ProblemError, UnknownName
-from perfmodel.graph.live import live_bytes
+from perfmodel.graph.live import Span, live_bytes, peak
 from perfmodel.networks import rematerialise
 from perfmodel.networks.operations.loss import Loss
 from perfmodel.networks.segment import Segment
@@ -121,20 +121,31 @@ def memory(
     `in_flight` micro-batches are kept at once, `losses_in_flight` of them have passed the head.
     """
     weights = [(w, count) for segment, count in parts for w in segment.weights if not w.shared]
-    activation = activations(parts, plan, in_flight, losses_in_flight)
     groups = sum(getattr(plan, axis) > 1 for axis in ("tensor", "pipeline", "data", "context"))
-    lines = {
-        **_states(weights, plan, precision),
-        "copies": _elements(_trained(weights)) * precision.copy_bytes("step", "forward"),
-        "gathered weights": _gathered_weights(parts, plan),
-        "activations": activation.kept,
-        "layer at work": activation.working if activation.working > activation.logits else 0.0,
-        "logits": activation.logits if activation.logits >= activation.working else 0.0,
-        "workspace": WORKSPACE_BYTES,
-        "communicators": COMMUNICATOR_BYTES * groups,
-        "context": CONTEXT_BYTES,
-    }
+    spans = [
+        *_throughout(_states(weights, plan, precision)),
+        *_throughout({
+            "copies": _elements(_trained(weights)) * precision.copy_bytes("step", "forward"),
+            "gathered weights": _gathered_weights(parts, plan),
+        }),
+        *activations(parts, plan, in_flight, losses_in_flight),
+        *_throughout({
+            "workspace": WORKSPACE_BYTES,
+            "communicators": COMMUNICATOR_BYTES * groups,
+            "context": CONTEXT_BYTES,
+        }),
+    ]  # fmt: skip
+    lines = peak(spans, len(_MOMENTS))
     return Memory({name: size for name, size in lines.items() if size}, capacity_bytes)
+
+
+_MOMENTS = _HEAD, _LAYERS = range(2)
+"""The head's backward pass, while every layer is kept; the backward passes of other layers."""
+
+
+def _throughout(lines: Mapping[str, float]) -> list[Span]:
+    """What a whole step holds."""
+    return [Span(name, size, _HEAD, _LAYERS) for name, size in lines.items()]
 
 
 _Weights = Sequence[tuple[Weight, int]]
@@ -154,8 +165,7 @@ def _states(weights: _Weights, plan: Plan, precision: Precision) -> dict[str, fl
     Experts' weights are sharded over the devices with the same expert, other weights over all
     copies. Frozen weights have neither gradients nor states.
     """
-    kinds = ("frozen weights", "weights", "gradients", "master weights", "optimiser states")
-    lines = dict.fromkeys(kinds, 0.0)
+    lines = dict.fromkeys(("frozen weights", *_SHARDED_FROM), 0.0)
     for expert, shards in ((False, plan.copies), (True, plan.expert_copies)):
         group = [pair for pair in weights if pair[0].expert is expert]
         subset = _trained(group)
@@ -163,8 +173,7 @@ def _states(weights: _Weights, plan: Plan, precision: Precision) -> dict[str, fl
         if plan.optimiser != "none":
             states = optimisers.load(plan.optimiser).state_bytes(parameters_of(subset), precision)
         share = model_states(precision, _elements(subset), states, stage=plan.zero, shards=shards)
-        sizes = (share.weights, share.gradients, share.master, share.states)
-        for name, size in zip(kinds[1:], sizes, strict=True):
+        for name, size in share.items():
             lines[name] += float(size)
         frozen = sum(plan.gathered_bytes(w) * n for w, n in group if not w.trains)
         lines["frozen weights"] += frozen / (shards if plan.zero == 3 else 1)
@@ -186,41 +195,21 @@ def _gathered_weights(parts: Sequence[tuple[Segment, int]], plan: Plan) -> float
     return first + gradients + second
 
 
-@dataclass(frozen=True)
-class Activations:
-    """Bytes on one device."""
-
-    kept: float
-    """Kept by the layers, for all micro-batches in flight."""
-    working: float
-    """Recomputed tensors and temporaries of one layer during its backward pass."""
-    logits: float
-    """Logits, what the loss saves of them, and their gradient."""
-    host: float = 0.0
-    """Kept in host memory."""
-
-    @property
-    def total(self) -> float:
-        """The peak on the device: kept tensors, plus the larger of `working` and `logits`. The
-        head's backward pass comes first, while every layer is kept; the temporaries of other layers
-        come later."""
-        return self.kept + max(self.working, self.logits)
-
-
 def activations(
     parts: Sequence[tuple[Segment, int]],
     plan: Plan,
     in_flight: float = 1.0,
     losses_in_flight: float = 1.0,
-) -> Activations:
-    """Activations of the given layers on one device.
+) -> list[Span]:
+    """Activations of the given layers on one device: those that layers keep, logits with what the
+    loss saves of them and their gradient, and recomputed tensors and temporaries of one layer.
 
     Each segment comes with its number of layers there. `in_flight` micro-batches are kept at once,
     `losses_in_flight` of them have passed the head.
     """
     mode = rematerialise.mode(plan.recompute)
     rest = plan.recompute_layers
-    kept = working = logits = host = 0.0
+    kept = working = logits = 0.0
     for segment, count in parts:
         if not segment.active:
             continue
@@ -234,11 +223,13 @@ def activations(
         full = rematerialise.kept_bytes(segment, "none")
         least = rematerialise.kept_bytes(segment, mode) if segment.block else full
         kept += reruns * least + (count - reruns) * full
-        if mode in rematerialise.HOSTED:
-            host += reruns * rematerialise.kept_bytes(segment, rematerialise.HOSTED[mode])
         if segment.block:
             working = max(working, full - least + _temporary(segment))
-    return Activations(in_flight * kept, working, losses_in_flight * logits, in_flight * host)
+    return [
+        Span("activations", in_flight * kept, _HEAD, _LAYERS),
+        Span("layer at work", working, _LAYERS, _LAYERS),
+        Span("logits", losses_in_flight * logits, _HEAD, _HEAD),
+    ]
 
 
 def _temporary(segment: Segment) -> float:
@@ -255,26 +246,7 @@ STAGES = (0, 1, 2, 3)
 """ZeRO's stages; 3 is FSDP."""
 
 # The first stage in which each is sharded.
-_SHARDED_FROM = {"weights": 3, "gradients": 2, "master": 1, "states": 1}
-
-
-@dataclass(frozen=True)
-class ModelStates:
-    """Bytes on one device."""
-
-    weights: Number
-    """Of the weights."""
-    gradients: Number
-    """Of the gradients."""
-    master: Number
-    """Of the master weights."""
-    states: Number
-    """Of the optimiser's states."""
-
-    @property
-    def total(self) -> Number:
-        """All of them."""
-        return self.weights + self.gradients + self.master + self.states
+_SHARDED_FROM = {"weights": 3, "gradients": 2, "master weights": 1, "optimiser states": 1}
 
 
 def model_states(
@@ -284,28 +256,18 @@ def model_states(
     *,
     stage: int = 0,
     shards: Number = 1,
-) -> ModelStates:
-    """Bytes on one device of `parameters`, whose states take `state_bytes` together.
+) -> dict[str, Number]:
+    """Bytes by kind on one device of `parameters`, whose states take `state_bytes` together.
 
     Raises `UnknownName` for another stage and `ProblemError` for shards below 1.
     """
-    _check(stage, shards)
-    sizes = {
-        "weights": parameters * precision.weight_bytes,
-        "gradients": parameters * precision.gradient_bytes,
-        "master": parameters * precision.master_bytes,
-        "states": state_bytes,
-    }
-    return ModelStates(
-        **{
-            name: size / shards if stage >= _SHARDED_FROM[name] else size
-            for name, size in sizes.items()
-        }
-    )
-
-
-def _check(stage: int, shards: Number) -> None:
     if stage not in STAGES:
         raise UnknownName("stage of ZeRO", str(stage), [str(s) for s in STAGES])
     if not is_symbolic(shards) and np.any(np.asarray(shards) < 1):
         raise ProblemError(f"states are split over {shards} shards; give at least 1")
+    widths = (precision.weight_bytes, precision.gradient_bytes, precision.master_bytes)
+    sizes = (*(parameters * width for width in widths), state_bytes)
+    return {
+        name: size / shards if stage >= first else size
+        for (name, first), size in zip(_SHARDED_FROM.items(), sizes, strict=True)
+    }

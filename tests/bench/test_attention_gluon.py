@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from gluonkernel import ALLOWED, broken, is_found_out, simulate
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 pytest.importorskip("torch")
@@ -20,7 +20,6 @@ from perfmodel.proof import registry
 KERNEL = registry.kernel("attention-gluon")
 
 
-@settings(max_examples=25)
 @given(
     st.integers(1, 2), st.integers(1, 3), st.integers(1, 300), st.integers(1, 200),
     st.booleans(), st.sampled_from([16, 32, 64]), st.integers(1, 3), st.sampled_from([2, 3]),

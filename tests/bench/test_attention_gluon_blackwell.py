@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from gluonkernel import ALLOWED, broken, is_found_out, simulate
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 pytest.importorskip("torch")
@@ -24,7 +24,6 @@ KERNEL = registry.kernel("attention-gluon-blackwell")
 LOUDS = (1, 30)
 
 
-@settings(max_examples=25)
 @given(
     st.integers(1, 2), st.integers(1, 3), st.integers(1, 600), st.integers(1, 400),
     st.booleans(), st.sampled_from([16, 32, 64, 128]), st.sampled_from([40, 128]),

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 pytest.importorskip("torch")
@@ -43,6 +43,7 @@ def holds(name, problem, config):
     """Replayed: every byte as counted, and the result right."""
     found = replay(name, problem, config)
     assert found.equal, [row for row in found.tensors if not row.equal]
+    assert not found.misread
     assert found.largest_error <= TOLERANCES[problem.dtype]
 
 
@@ -69,7 +70,6 @@ def problems(draw, queries=lengths):
     )
 
 
-@settings(max_examples=25)
 @given(problems(), st.sampled_from([16, 24, 32, 64]), st.sampled_from([16, 32, 64]), st.data())
 def test_the_tiled_kernel_holds_on_any_shape(problem, br, bc, data):
     group = problem.heads_q // problem.heads_kv
@@ -82,7 +82,6 @@ def test_the_tiled_kernel_holds_on_any_shape(problem, br, bc, data):
     holds("attention-tiled", problem, config)
 
 
-@settings(max_examples=20)
 @given(problems(st.integers(1, 6)), st.sampled_from([16, 32]), st.integers(1, 4), st.data())
 def test_the_decode_kernel_holds_on_any_shape(problem, bc, steps, data):
     group = problem.heads_q // problem.heads_kv
@@ -310,7 +309,7 @@ def test_tiles_that_every_row_sees_pay_for_no_mask(target):
         assert abs(causal[unit] - full[unit]) < causal["special"] / 4
 
 
-@pytest.mark.parametrize("head_dim", [64, 128, 256])
+@pytest.mark.parametrize("head_dim", [64, 256])
 def test_the_gluon_loop_runs_its_softmax_beside_a_product(head_dim):
     kernel = registry.kernel("attention-gluon")
     form = [form for form in kernel.forms if form.causal and form.head_dim == head_dim][-1]
@@ -335,7 +334,7 @@ def test_the_gluon_loop_runs_its_softmax_beside_a_product(head_dim):
 def test_blackwell_warps_leave_each_other_the_work_they_are_for(head_dim, causal):
     kernel = registry.kernel("attention-gluon-blackwell")
     form = Attention(4, 16, 16, 4096, 4096, head_dim, causal=causal)
-    for config in kernel.menu(form, "sm_100", 148):
+    for config in kernel.menu(form, "sm_100", 148)[:1]:
         launch = compiled(kernel.name, form, config, "sm_100")
         # The products' loop: two of 128 rows by bc keys and two by head_dim columns, no scores.
         assert launch.loop_operations == 2 * 2 * 2 * 128 * config.bc * head_dim

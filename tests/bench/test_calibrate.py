@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perfmodel import Matmul, Rowwise, predict
@@ -175,7 +175,6 @@ RATES = st.floats(1e9, 1e13)
 
 
 @given(st.tuples(*[RATES] * 6), st.tuples(*[st.floats(1e-10, 1e-5)] * 4), RATES, RATES)
-@settings(max_examples=60, deadline=None)
 def test_any_readings_make_a_sound_spec(
     streams: tuple[float, ...], latencies: tuple[float, ...], vector: float, product: float
 ) -> None:

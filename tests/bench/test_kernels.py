@@ -1,4 +1,4 @@
-"""Bundled kernels against their references, and how kernels are found."""
+"""Bundled kernels: what each declares, and how kernels are found."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ pytest.importorskip("triton")
 from perfmodel.errors import PerfmodelError, ProblemError, UnknownName
 from perfmodel.proof import registry
 from perfmodel.proof.kernel import Array, KernelError, relative_error, torch_type
-from perfmodel.proof.replay.replay import TOLERANCES
 
 NAMES = {
     "copy", "scale", "add", "triad", "chain-fused", "chain-unfused", "softmax", "softmax-online",
@@ -46,19 +45,6 @@ def test_has_a_menu_and_five_cases_with_two_types(name):
     assert len(kernel.configs) > 1
     assert len({repr(config) for config in kernel.configs}) == len(kernel.configs)
     assert {problem.dtype for problem, _ in kernel.cases} >= {"fp32", "fp16"}
-
-
-@pytest.mark.parametrize("dtype", ["fp32", "fp16"])
-@pytest.mark.parametrize("name", kernel_names())
-def test_agrees_with_its_reference(name, dtype):
-    """The first two cases, in both types whatever the case says; `replay` covers the rest."""
-    kernel = registry.kernel(name)
-    for seed, (problem, config) in enumerate(kernel.cases[1:3]):
-        same = replace(problem, dtype=dtype)
-        inputs = kernel.make_inputs(same, seed=100 + seed)
-        errors = kernel.errors(inputs, kernel.run(inputs, config))
-        assert errors
-        assert all(error <= TOLERANCES[dtype] for error in errors.values()), errors
 
 
 def test_inputs_are_fresh_for_each_seed_and_the_same_for_one():

@@ -42,7 +42,6 @@ forms = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=40)
 @given(st.tuples(ragged, ragged, ragged, st.integers(1, 2)), forms, st.data())
 def test_every_form_is_right_and_asks_for_what_is_counted(sizes, form, data):
     dtype = data.draw(st.sampled_from(["fp32", "fp16"]))

@@ -27,7 +27,6 @@ NORMS = ("layernorm", "rmsnorm")
 lengths, tiles = st.integers(1, 70), st.integers(1, 24)
 
 
-@settings(max_examples=200)
 @given(st.sampled_from(NORMS), lengths, lengths, tiles, tiles, tiles, tiles, st.booleans())
 def test_sliced_gradients_are_counted_as_they_are_walked(
     op, height, width, block, span, step, columns, fused
@@ -109,9 +108,7 @@ def test_the_weights_gradients_have_blocks_for_every_unit(op, name):
     for problem in kernel.forms:
         for config in menu(kernel, problem, name):
             (summing,) = [
-                launch
-                for launch in kernel.launches(problem, config)
-                if launch.kernel.endswith("weight-gradient")
+                launch for launch in kernel.launches(problem, config) if "dgamma" in launch.kernel
             ]
             assert summing.blocks >= units
 

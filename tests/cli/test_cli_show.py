@@ -41,20 +41,20 @@ def usual(kernel):
                 yield above + item.name
 
 
-@pytest.mark.parametrize("name", [*kernels()])
-def test_each_fact_is_stated_by_the_kernel_that_is_said_to_or_is_the_usual_one(name):
-    kernel = kernel_facts(name)
-    by_default = set(usual(kernel))
-    for fact in stated.of_kernel(name):
-        assert fact.meaning, fact.name
-        assert plain(value_at(kernel, fact.name)) == fact.value
-        if fact.by is None:
-            assert fact.source is None
-            assert fact.name in by_default, fact.name
-        else:
-            teller = kernel_facts(fact.by)
-            assert fact.source == teller.source
-            assert plain(value_at(teller, fact.name)) == fact.value
+def test_each_fact_is_stated_by_the_kernel_that_is_said_to_or_is_the_usual_one():
+    for name in [*kernels()]:
+        kernel = kernel_facts(name)
+        by_default = set(usual(kernel))
+        for fact in stated.of_kernel(name):
+            assert fact.meaning, fact.name
+            assert plain(value_at(kernel, fact.name)) == fact.value
+            if fact.by is None:
+                assert fact.source is None
+                assert fact.name in by_default, fact.name
+            else:
+                teller = kernel_facts(fact.by)
+                assert fact.source == teller.source
+                assert plain(value_at(teller, fact.name)) == fact.value
 
 
 def test_a_fact_comes_from_the_kernel_that_another_is_like():
@@ -83,14 +83,13 @@ def test_a_rule_that_is_stated_anew_owes_nothing_to_the_one_before(tmp_path, mon
     assert "like" not in by
 
 
-@pytest.mark.parametrize("name", [*kernels()])
-@pytest.mark.parametrize("more", [(), ("--all",)])
-def test_a_table_fits_100_columns(cli, name, more):
-    code, out, err = cli("show", "implementation", name, *more)
-    assert (code, err) == (0, "")
-    assert max(map(len, out.splitlines())) <= 100
-    for part in kernel_facts(name).source.split()[:3]:
-        assert part in out
+def test_a_table_fits_100_columns(cli):
+    for i, name in enumerate(kernels()):
+        code, out, err = cli("show", "implementation", name, *[("--all",), ()][i % 2])
+        assert (code, err) == (0, "")
+        assert max(map(len, out.splitlines())) <= 100
+        for part in kernel_facts(name).source.split()[:3]:
+            assert part in out
 
 
 @pytest.mark.parametrize("kind", [*LISTED])

@@ -16,7 +16,7 @@ from perfmodel.cli.map_ import app as map_app
 from perfmodel.errors import OutputError, PerfmodelError, ProblemError
 from perfmodel.hardware import load
 from perfmodel.napkin.explain import explain
-from perfmodel.render import explain_latex, explain_text
+from perfmodel.render import explanation
 
 
 def run(app, *arguments):
@@ -37,7 +37,7 @@ def attention():
 
 
 def test_attention_in_text(attention):
-    text = "".join(explain_text.text(attention))
+    text = "".join(explanation.as_text(attention))
     for line in (
         "for every tile of g_q of q at once",
         "load K[s_x, d], V[s_x, e]",
@@ -70,12 +70,12 @@ def test_the_numbers_of_attention(attention):
 
 
 def test_json_and_markdown(attention):
-    (document,) = explain_text.json_text(attention)
+    (document,) = explanation.as_json(attention)
     found = json.loads(document)
     assert found["schema_version"] == 1
     assert found["kernels"][0]["optimum"]["beta"] == "1"
     assert found["kernels"][0]["numbers"]["divisibility"] == {"q": 64, "x": 16}
-    text = "".join(explain_text.markdown(attention))
+    text = "".join(explanation.as_markdown(attention))
     assert text.startswith("## attention, tiled schedule: 1 kernel")
     assert text.count("```") % 2 == 0
 
@@ -109,7 +109,7 @@ PAGES = [
 @pytest.mark.parametrize(("name", "sizes", "schedule"), PAGES)
 def test_latex_is_well_formed(name, sizes, schedule, tmp_path):
     answer = explain(library.load(name).at(**sizes), schedule=schedule, about="100 % of A & B_c")
-    text = "".join(explain_latex.render(answer))
+    text = "".join(explanation.as_latex(answer))
     assert balanced(text)
     assert text.startswith("\\documentclass")
     assert text.endswith("\\end{document}\n")

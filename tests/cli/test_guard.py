@@ -152,7 +152,7 @@ def test_every_optional_package_is_brought_by_its_extra(monkeypatch):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-@pytest.mark.parametrize("arguments", ["predict gemm -d h100-sxm", "--help", "hardware schema"])
+@pytest.mark.parametrize("arguments", ["--help", "hardware schema"])
 def test_a_full_standard_output_is_one_line(arguments):
     code, _, err = process(f"perfmodel {arguments} > /dev/full")
     assert code == BAD_INPUT
@@ -175,12 +175,11 @@ def test_closed_streams_are_one_line_or_no_matter(tmp_path):
 
 NARROW = [
     {"PYTHONIOENCODING": "latin-1"},
-    {"PYTHONIOENCODING": "cp1252"},
     {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": ""},
 ]
 
 
-@pytest.mark.parametrize("environment", NARROW, ids=["latin-1", "cp1252", "ascii"])
+@pytest.mark.parametrize("environment", NARROW, ids=["latin-1", "ascii"])
 def test_a_narrow_encoding_is_shown_look_alikes(environment):
     code, out, err = process("perfmodel predict attention -d h100-sxm --terms", **environment)
     assert (code, err) == (0, "")

@@ -41,20 +41,20 @@ def test_a_newcomer_is_found_by_its_name_in_a_folder_of_ones_own(cli, tmp_path, 
     assert load("4090").slug == "rtx4090"
 
 
-@pytest.mark.parametrize("name", names())
-def test_every_device_may_be_copied_and_every_fact_says_so(name, tmp_path):
-    original, path = load(name), tmp_path / "my-gpu.yaml"
-    path.write_text(like(original, "my-gpu").dump(), encoding="utf-8")
-    assert validate_file(path) == []
-    mine = load(path)
-    assert (mine.slug, mine.name, mine.aliases) == ("my-gpu", "my-gpu", ())
-    assert name in mine.notes[0]
-    assert name in mine.sources["copied"]
-    for (where, fact), (same, other) in zip(walk(mine), walk(original), strict=True):
-        assert where == same
-        assert fact.source == ("copied",)
-        assert fact.status == ("measured" if other.status == "measured" else "unverified")
-        assert getattr(fact, "value", None) == getattr(other, "value", None)
+def test_every_device_may_be_copied_and_every_fact_says_so(tmp_path):
+    for name in names():
+        original, path = load(name), tmp_path / "my-gpu.yaml"
+        path.write_text(like(original, "my-gpu").dump(), encoding="utf-8")
+        assert validate_file(path) == []
+        mine = load(path)
+        assert (mine.slug, mine.name, mine.aliases) == ("my-gpu", "my-gpu", ())
+        assert name in mine.notes[0]
+        assert name in mine.sources["copied"]
+        for (where, fact), (same, other) in zip(walk(mine), walk(original), strict=True):
+            assert where == same
+            assert fact.source == ("copied",)
+            assert fact.status == ("measured" if other.status == "measured" else "unverified")
+            assert getattr(fact, "value", None) == getattr(other, "value", None)
 
 
 def test_a_file_that_is_there_stays_as_it_is(cli, tmp_path):

@@ -86,10 +86,7 @@ COMMANDS = (
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals as POSIX has them")
-@pytest.mark.parametrize(("command", "modules"), [
-    *((COMMANDS[0], count) for count in (1, 50, 300)),
-    *((command, 20) for command in COMMANDS[1:]),
-])  # fmt: skip
+@pytest.mark.parametrize(("command", "modules"), [*zip(COMMANDS, (1, 20, 50, 300), strict=True)])
 def test_a_command_that_is_interrupted_while_torch_is_imported_ends_with_130(
     command, modules, tmp_path
 ):

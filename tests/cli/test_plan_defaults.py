@@ -160,6 +160,8 @@ def test_an_option_has_the_default_of_the_field_that_it_fills():
     [
         (operator.name, {"direction": direction} if direction else {})
         for operator in operators.every()
+        if operator.name
+        not in ("conv", "mla-expanded")  # declared like others; their search is long
         for direction in (("fwd", "bwd") if DIRECTION in operator.options else ("",))
     ],
 )

@@ -141,7 +141,7 @@ def test_every_kind_of_result_is_read(cli):
         *("decoder-layer on h100-sxm", "graph.csv", "what-ifs (whatif.json)"),
     ]
     assert results.cases[0]["label"] == "decoder-layer: norm1"
-    assert "gemm" in results.sentences[0]
+    assert results.sentences[0].startswith("decoder-layer on h100-sxm: batch=1 seq=128")
     halved, doubled = results.effects[case_key("h100-sxm", results.cases[-1]["problem"])]["clock"]
     assert halved > results.cases[-1]["time_us"] > doubled
     code, out, _ = cli("sweep", "gemm", "-d", "h100-sxm", "-m", "64,4k", "--best", "-f", "json")

@@ -212,7 +212,7 @@ def places(value, path=()):
 def test_any_damage_is_shown_or_refused_in_one_line(report_results):
     dice = random.Random(0)
     outcomes, said = Counter(), set()
-    for _ in range(60):
+    for _ in range(30):
         damaged = document(report_results, dice.choice(list(COMMANDS)))
         *outer, last = dice.choice(list(places(damaged)))
         member = damaged
@@ -227,7 +227,7 @@ def test_any_damage_is_shown_or_refused_in_one_line(report_results):
         except PerfmodelError as error:
             outcomes["refused"] += 1
             said.add(str(error))
-    assert min(outcomes["shown"], outcomes["refused"]) > 6
+    assert min(outcomes["shown"], outcomes["refused"]) > 3
     assert not any("\n" in one for one in said)
 
 

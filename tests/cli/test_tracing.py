@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perfmodel import Graph, formats, load, plugins, predict_graph
@@ -143,7 +143,6 @@ def test_nothing_is_unknown_and_what_is_estimated_costs_little(name):
 SHAPE = st.lists(st.integers(1, 9), min_size=1, max_size=4)
 
 
-@settings(max_examples=40)
 @given(SHAPE, st.lists(st.lists(st.booleans(), min_size=4, max_size=4), max_size=3), st.data())
 def test_a_map_moves_exactly_the_bytes_of_its_tensors(domain, broadcast, data):
     """Whatever is broadcast: each tensor once, by its own extents and type."""

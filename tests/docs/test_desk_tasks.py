@@ -39,20 +39,6 @@ def rows(text):
     return json.loads(text)["predictions"]
 
 
-def test_why_is_attention_slow(asked):
-    out = asked("predict", "attention", "-d", "a100", "--heads", 32, "--kv-heads", 8,
-                "--seq", "4k", "--causal", "--terms")  # fmt: skip
-    (why,) = re.findall(r"^why: (.*)$", out, re.MULTILINE)
-    assert "Limited by matrix products" in why
-    assert "next comes shared memory" in why
-    assert re.search(r"at \d+% of peak", why)
-    assert re.search(r"x the floor of \d+ µs \(its operations at the peak rate\)", why)
-    assert "10% more matrix rate would save" in why
-    assert "known: device fitted" in out
-    for part in ("grid", "units", "memory", "chip", "start"):
-        assert f"\n{part} " in out
-
-
 def test_the_same_on_five_devices(asked):
     five = "a100,b200,mi300x,l40s,rtx4090"
     out = asked("predict", "attention", "-d", five, "--seq", "4k", "--format", "json")
@@ -84,65 +70,11 @@ def test_every_command_takes_a_list_of_devices(cli, command):
         assert "h100-sxm" in out
 
 
-def test_standard_against_flash_attention(asked):
-    out = asked("predict", "attention", "-d", "a100", "--schedule", "standard,tiled",
-                "--seq", "4k", "--causal")  # fmt: skip
-    assert "eager (standard)" in out
-    assert "flash2 (tiled-2)" in out
-    whys = re.findall(r"^why a100-sxm4-80gb (\w+): Limited by ([\w ]+):", out, re.MULTILINE)
-    assert whys == [("eager", "vector operations"), ("flash2", "matrix products")]
-
-
-def test_several_kernels_of_libraries_at_once(asked):
-    out = asked("predict", "attention", "-d", "h100", "--implementation",
-                "FlashAttention-2,flash3,cudnn", "-f", "json")  # fmt: skip
-    ran = [row["implementation"] for row in rows(out)]
-    assert ran[:2] == ["flash2", "flash3"]
-    assert ran[2].startswith("cudnn")
-
-
-def test_decoding_with_a_long_cache(asked):
-    out = asked("predict", "attention", "-d", "h200-sxm,a100,mi300x", "--seq-q", 1,
-                "--seq-kv", "128k", "--batch", 8, "--kv-heads", 8)  # fmt: skip
-    assert len(re.findall(r"^why .*: Limited by HBM", out, re.MULTILINE)) == 3
-    assert "inputs and outputs once through HBM3e at peak" in out
-
-
-def test_the_products_of_a_llama_layer(asked):
-    out = asked("predict", "gemm", "-d", "h100", "-m", "1,4096", "-n", "10240,57344", "-k", "8192")
-    assert "split-k" not in out  # nothing is cut where slices would not help
-    assert out.count("TFLOP/s") == 4
-    assert "decoder-layer" in asked("list", "graphs")
-
-
-def test_what_would_twice_the_memory_bandwidth_bring(asked):
-    out = asked(
-        "whatif", "attention", "-d", "h100", "--seq-q", 1, "--seq-kv", "32k", "-c", "HBM x2"
-    )
-    assert re.search(r"^HBM x2 .* 1\.[5-9]\dx", out, re.MULTILINE)
-
-
-def test_which_tile_is_best_and_is_it_the_librarys(asked):
-    out = asked("map", "attention", "-d", "h100", "--seq", 8192)
-    assert "q/" in out
-    assert "library kernel flash3" in out
-
-
 @pytest.mark.parametrize("name", ["rotary", "cross-entropy", "gated-mlp"])
 def test_what_no_library_is_known_for_is_predicted_and_says_so(asked, name):
     out = asked("predict", name, "-d", "h100")
     assert "no library's kernel is known" in out
     assert "implementation assumed (no library's is known)" in out
-
-
-def test_a_sliding_window(asked):
-    (one,) = rows(asked("predict", "attention", "-d", "h100", "--seq", "32k", "--window", 1024,
-                        "--causal", "-f", "json"))  # fmt: skip
-    rate = one["useful_flops"] / one["time_us"] * 1e6
-    assert rate < load("h100-sxm").matrix_flops("bf16")
-    asked("predict", "attention", "-d", "h100", "--window", 512, "--seq", "1k,4k")
-    said = " ".join(asked("predict", "attention", "--help").split())
-    assert "as many after it unless --causal" in said
 
 
 def test_narrow_types_and_their_names(cli, asked):
@@ -153,50 +85,6 @@ def test_narrow_types_and_their_names(cli, asked):
     assert "w4a16" in cli("predict", "gemm", "-d", "h100", "--dtype", "int4")[2]
     assert "nvfp4 or mxfp4" in cli("predict", "gemm", "-d", "b200", "--dtype", "fp4")[2]
     assert "v100-sxm2 has no bf16 rate" in asked("predict", "gemm", "-d", "v100")
-
-
-def test_the_backward_pass_is_slower_a_flop(asked):
-    found = rows(asked("predict", "attention", "-d", "h100", "--seq", "4k", "--batch", 4,
-                       "--direction", "fwd,bwd", "-f", "json"))  # fmt: skip
-    forward, backward = (row["useful_flops"] / row["time_us"] for row in found)
-    assert backward < forward
-
-
-def test_a_table_of_measured_runs(asked):
-    out = asked("compare", PUBLISHED, "--by", "device,implementation")
-    assert "282 measured runs" in out
-    assert "MAPE" in out
-
-
-def test_a_roofline_for_a_paper(asked, tmp_path):
-    asked("roofline", "gemm", "-d", "h100", "--chart", "roofline.pdf", "--size", "6x4")
-    assert (tmp_path / "roofline.pdf").read_bytes().startswith(b"%PDF")
-
-
-def test_where_does_the_limiter_change(asked, tmp_path):
-    pytest.importorskip("pyarrow")
-    asked("sweep", "gemm", "-d", "h100", "-m", "16:4k:x4", "--best", "--per", "m,limiter",
-          "-o", "answer.csv")  # fmt: skip
-    answer = list(csv.DictReader(io.StringIO((tmp_path / "answer.csv").read_text())))
-    limits = {int(row["m"]): row["limiter"] for row in answer}
-    assert limits[16] == "hbm"
-    assert limits[4096] in ("matrix", "power")
-
-
-def test_the_derivation_behind_it(asked):
-    pytest.importorskip("sympy")
-    assert "bound" in asked("explain", "mlp", "-d", "h100")
-
-
-def test_the_memory_wall(asked):
-    assert "3.02x" in asked("trend")
-
-
-def test_measuring_says_what_it_takes(cli):
-    code, _, err = cli("measure", "--device", "tpu")
-    assert code == 2
-    assert "cpu" in err
-    assert "cuda" in err
 
 
 def test_a_kernel_is_replayed_from_its_file(tmp_path):
@@ -243,13 +131,6 @@ def test_numbers_for_jq(asked):
     assert all(isinstance(value, float) for value in rows(asked(*given))[0]["terms_us"].values())
 
 
-def test_what_are_the_names(asked):
-    out = asked("list", "implementations,types", "--operator", "attention,gemm", "-f", "csv")
-    found = list(csv.DictReader(io.StringIO(out)))
-    assert {row["kind"] for row in found} == {"implementations", "types"}
-    assert {"flash3", "cublas", "w4a16"} <= {row["name"] for row in found}
-
-
 def test_a_problem_that_does_not_fit_is_marked(asked):
     out = asked("predict", "attention", "-d", "h100", "--batch", 64, "--seq", "100k")
     assert "201 GiB*" in out
@@ -260,19 +141,6 @@ def test_what_is_assumed_has_units(asked):
     out = asked("predict", "gemm", "-d", "mi300x,groq-lpu,xeon-8480plus", "--dtype", "fp32")
     for number in re.findall(r"not in the spec: (.*) taken", out):
         assert re.fullmatch(r"none|[\d.]+ \S*(s|B|B/s|FMA/s|/s|/clk)", number), number
-
-
-def test_a_name_that_is_not_known_is_one_line(cli):
-    for given, said in [
-        (("-d", "h10"), "no device named 'h10'"),
-        (("-d", "h100,b20"), "no device named 'b20'"),
-        (("-d", "h100", "--implementation", "flash2,flsh3"), "no implementation of attention"),
-        (("-d", "h100", "--harness", "event"), "no harness named 'event'"),
-        (("-d", "h100", "--format", "yaml"), "no format named 'yaml'"),
-    ]:
-        code, out, err = cli("predict", "attention", *given)
-        assert (code, out, err.count("\n")) == (2, "", 1)
-        assert said in err
 
 
 @pytest.mark.parametrize(

@@ -123,17 +123,15 @@ def test_is_known_to_fail(): assert False
 """
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
-def test_no_skips_makes_a_skip_a_failure(tmp_path, workers):
-    if workers:
-        pytest.importorskip("xdist")
+def test_no_skips_makes_a_skip_a_failure(tmp_path):
+    pytest.importorskip("xdist")
     shutil.copy(ROOT / "tests" / "conftest.py", tmp_path)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    gpu\n    no_gpu\n    browser\n")
     (tmp_path / "test_single.py").write_text(SKIPPING)
     (tmp_path / "test_module.py").write_text(
         "import pytest\npytest.importorskip('nowhere_installed')\ndef test_nothing(): pass\n"
     )
-    command = [sys.executable, "-m", "pytest", "-q", "-ra", "-p", "no:cacheprovider", *workers]
+    command = [sys.executable, "-m", "pytest", "-q", "-ra", "-p", "no:cacheprovider", "-n", "1"]
     plain, counted = (
         subprocess.run([*command, *more], cwd=tmp_path, capture_output=True, text=True, check=False)
         for more in ((), ("--no-skips", "--continue-on-collection-errors"))

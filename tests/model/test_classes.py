@@ -269,12 +269,12 @@ ALSO_NAMED = [
 ]
 
 
-@pytest.mark.parametrize("entry", naming.names(), ids=lambda entry: entry.kernel)
-def test_every_pattern_finds_a_name_that_is_listed_for_its_kernel(entry):
+def test_every_pattern_finds_a_name_that_is_listed_for_its_kernel():
     """A pattern that no listed name needs is one that nobody knows the reason of."""
-    listed = [name for *_, name, kernel in (*NAMED, *ALSO_NAMED) if kernel == entry.kernel]
-    for pattern in entry.names:
-        assert any(re.search(pattern, name) for name in listed), pattern
+    for entry in naming.names():
+        listed = [name for *_, name, kernel in (*NAMED, *ALSO_NAMED) if kernel == entry.kernel]
+        for pattern in entry.names:
+            assert any(re.search(pattern, name) for name in listed), pattern
 
 
 @pytest.mark.parametrize("entry", naming.callers(), ids=lambda entry: str(entry.changes))
@@ -287,20 +287,20 @@ def test_every_pattern_of_callers_finds_a_listed_name(entry):
         assert not all(re.search(pattern, name) for name in listed), pattern
 
 
-@pytest.mark.parametrize(("op", "dtype", "name", "expected"), ALSO_NAMED)
-def test_names_that_are_in_no_table_find_their_kernel(op, dtype, name, expected):
-    variant = "silu_mul" if expected == "vllm-activation" else ""
-    found = naming.matching(op, name, dtype, variant)
-    assert found.name == expected
+def test_names_that_are_in_no_table_find_their_kernel():
+    for op, dtype, name, expected in ALSO_NAMED:
+        variant = "silu_mul" if expected == "vllm-activation" else ""
+        found = naming.matching(op, name, dtype, variant)
+        assert found.name == expected
 
 
-@pytest.mark.parametrize(("op", "dtype", "name", "expected"), NAMED)
-def test_names_of_implementations_find_their_class(op, dtype, name, expected):
-    others = {"cublas-int8": T4, "aiter": MI300X}
-    device = others.get(expected, B200 if expected in NEWEST else H100)
-    found, said = resolve(op, name, dtype, machine(device))
-    assert found.name == expected
-    assert (f"modelled as {expected}" in " ".join(said)) == (name != expected)
+def test_names_of_implementations_find_their_class():
+    for op, dtype, name, expected in NAMED:
+        others = {"cublas-int8": T4, "aiter": MI300X}
+        device = others.get(expected, B200 if expected in NEWEST else H100)
+        found, said = resolve(op, name, dtype, machine(device))
+        assert found.name == expected
+        assert (f"modelled as {expected}" in " ".join(said)) == (name != expected)
 
 
 def test_every_named_row_of_the_measured_runs_has_a_class(measured):
@@ -440,13 +440,13 @@ def test_an_unknown_class_names_the_nearest():
         kernel_facts("flash22")
 
 
-@pytest.mark.parametrize("name", kernels())
-def test_a_fall_ends_at_a_kernel_that_runs(name):
-    entry = kernel_facts(name)
-    for slug in names() if entry.fallback is not None else ():
-        here = machine(load(slug))
-        found, _ = resolve(entry.operator, name, "fp32", here)
-        assert found.runs_on.allows(here.architecture)
+def test_a_fall_ends_at_a_kernel_that_runs():
+    for name in kernels():
+        entry = kernel_facts(name)
+        for slug in names() if entry.fallback is not None else ():
+            here = machine(load(slug))
+            found, _ = resolve(entry.operator, name, "fp32", here)
+            assert found.runs_on.allows(here.architecture)
 
 
 def test_menus_go_by_head_dimension():

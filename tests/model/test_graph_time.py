@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from graphs import alone, random_graph
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perfmodel.algorithms import Attention, Matmul, Rowwise
@@ -56,7 +56,6 @@ def test_a_graph_of_one_node_is_that_node(problem, harness):
         assert graph.nodes[0].prediction == one
 
 
-@settings(max_examples=60)
 @given(SEEDS, st.sampled_from(DEVICES))
 def test_no_graph_is_faster_than_its_bounds_or_slower_than_its_nodes_apart(seed, device):
     graph = random_graph(seed)
@@ -77,7 +76,6 @@ def _written_bytes(node):
     return sum(node.operand_bytes(edge.operand) for edge in node.writes)
 
 
-@settings(max_examples=40)
 @given(SEEDS, st.sampled_from([H100, A100]), st.floats(1.05, 4))
 def test_more_bandwidth_never_slows_a_graph(seed, device, factor):
     graph = random_graph(seed)
@@ -85,7 +83,6 @@ def test_more_bandwidth_never_slows_a_graph(seed, device, factor):
     assert predict_graph(graph, better).seconds <= predict_graph(graph, device).seconds * (1 + 1e-9)
 
 
-@settings(max_examples=40)
 @given(SEEDS, st.sampled_from(DEVICES), st.sampled_from(["kernel", "cuda_graph", "wall_clock"]))
 def test_a_graph_is_its_nodes_its_gaps_and_its_waiting(seed, device, harness):
     found = predict_graph(random_graph(seed), device, harness=harness)
@@ -111,7 +108,6 @@ def test_n_runs_cost_n_times_one(n, device):
     assert wide == pytest.approx(n)
 
 
-@settings(max_examples=25)
 @given(SEEDS, st.sampled_from([H100, MI300X]))
 def test_nodes_predicted_together_are_the_nodes_one_by_one(seed, device):
     graph = random_graph(seed, 10)

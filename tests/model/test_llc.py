@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from draws import KINDS, Draws, make
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perfmodel.algorithms import Matmul, Rowwise
@@ -52,7 +52,6 @@ def test_some_devices_have_one_and_the_term_is_theirs_alone():
         assert "llc" not in found.bytes
 
 
-@settings(max_examples=60)
 @given(draws, st.sampled_from(["kernel", "cuda_graph"]))
 def test_bytes_fall_from_cache_to_cache_and_memory_gets_less_than_without_one(draw, harness):
     kind, seed = draw
@@ -72,7 +71,6 @@ def test_bytes_fall_from_cache_to_cache_and_memory_gets_less_than_without_one(dr
     assert np.all(found.terms["hbm"] >= 0)
 
 
-@settings(max_examples=30)
 @given(draws, st.floats(1.1, 8.0), st.sampled_from(["llc_bandwidth", "llc_capacity"]))
 def test_a_better_cache_never_slows_anything(draw, factor, part):
     problem, schedule = make(*draw, 6)

@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+from html import escape
 
 import pytest
 from folders import ROOT
@@ -53,6 +54,26 @@ def package(tmp_path_factory):
             "serving/served.py",
             "    @property\n    def limiter(",
             PROPERTY.format(value="self.requests_per_s"),
+        ),
+        (
+            "collectives/collectiveprediction.py",
+            '    system: Annotated[str, Column("system")]\n',
+            PROPERTY.format(value="self.seconds"),
+        ),
+        (
+            "compression/comparing.py",
+            "    @property\n    def tokens_per_s(",
+            PROPERTY.format(value="self.seconds"),
+        ),
+        (
+            "embeddings/placement.py",
+            '    placement: Annotated[str, Column("tables in")]\n',
+            PROPERTY.format(value="self.seconds"),
+        ),
+        (
+            "onchip/holding.py",
+            "    @property\n    def fits(",
+            PROPERTY.format(value="self.weight_bytes"),
         ),
         ("predict.py", '        "occupancy": estimate.occupancy,\n', NUMBERS),
     ):
@@ -109,18 +130,25 @@ def test_a_field_more_is_a_column_of_every_format(package):
         ("network gpt2 -d a100,h100 --seq 256", "networks", "time_us"),
         ("train gpt2 -d a100 --seq 512 --micro-batch 1,4", "steps", "step_us"),
         ("infer llama-3-8b -d h100-sxm --batch 1,8", "loads", "requests_per_s"),
+        ("collective all-reduce --system dgx-h100 --bytes 1M", "collectives", "time_us"),
+        ("compress llama-2-7b -d a6000 --formats w4a16", "formats", "time_us"),
+        ("embedding --model dlrm-dcnv2 -d h100-sxm --shards 2", "placements", "time_us"),
+        ("hold llama-2-70b -d wse-2", "machines", "weight_bytes"),
     ],
 )
 def test_a_property_more_is_a_column_of_every_format(package, command, member, seconds):
+    """Of tables for people, data, and the page, whose table and title come from the JSON."""
     forms = ("json", "csv", "table", "markdown", "latex")
     document, table, *texts = outputs(package, *((*command.split(), "-f", f) for f in forms))
     (package / "x.json").write_text(document, encoding="utf-8")
     outputs(package, ("report", "x.json", "-o", "x.html"))
-    scale = 2e6 if seconds == "requests_per_s" else 2
+    scale = 2 if seconds.endswith("_us") else 2e6
     for row in (*json.loads(document)[member], *csv.DictReader(io.StringIO(table))):
         assert float(row["doubled_us"]) == pytest.approx(scale * float(row[seconds]))
     assert all("twice" in text for text in texts)
-    assert "doubled" in (package / "x.html").read_text(encoding="utf-8")
+    page = (package / "x.html").read_text(encoding="utf-8")
+    assert "doubled" in page
+    assert escape(json.loads(document)["title"], quote=False) in page
 
 
 def test_the_schema_has_every_number():

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perfmodel.errors import ProblemError, SizeError, UnknownName
@@ -54,7 +54,6 @@ def uneven(plan, seed):
     return StageTimes(*(draw.uniform(0.2, 2.0, shape) for _ in range(3)))
 
 
-@settings(max_examples=80)
 @given(schedules())
 def test_every_part_passes_every_micro_batch_forwards_and_back_once(plan):
     each = plan.micro_batches // plan.copies
@@ -71,7 +70,6 @@ def test_every_part_passes_every_micro_batch_forwards_and_back_once(plan):
         assert sum(n for key, n in done.items() if key[0] == "F") == each * plan.chunks
 
 
-@settings(max_examples=80)
 @given(schedules(), st.integers(0, 2**32 - 1), st.floats(0, 1))
 def test_nothing_starts_before_its_stage_is_free_and_its_input_is_there(plan, seed, send):
     """Walked event by event, beside the scheduler that made the times."""
@@ -109,7 +107,6 @@ def need(task, path, part, ends, send):
     return found
 
 
-@settings(max_examples=60)
 @given(schedules(), st.integers(0, 2**32 - 1), st.floats(0, 1))
 def test_time_is_busy_and_bubble_and_no_less_than_the_work_or_the_way_through(plan, seed, send):
     times = uneven(plan, seed)
@@ -127,7 +124,6 @@ def test_time_is_busy_and_bubble_and_no_less_than_the_work_or_the_way_through(pl
     assert found.barrier_seconds >= max(through) + 2 * send * plan.crossings - 1e-9
 
 
-@settings(max_examples=50)
 @given(schedules(), st.integers(0, 2**32 - 1), st.floats(1, 3))
 def test_slower_is_never_faster_and_time_is_linear(plan, seed, factor):
     times = uneven(plan, seed)
@@ -140,7 +136,6 @@ def test_slower_is_never_faster_and_time_is_linear(plan, seed, factor):
     assert simulate(plan, scaled, 0.2).seconds == pytest.approx(2 * found.seconds)
 
 
-@settings(max_examples=50)
 @given(kinds, st.integers(1, 6), st.integers(1, 12), st.integers(0, 2**32 - 1))
 def test_more_micro_batches_never_take_less_time(kind, stages, micro, seed):
     stages, micro = fitting(kind, stages, micro)
@@ -151,7 +146,6 @@ def test_more_micro_batches_never_take_less_time(kind, stages, micro, seed):
     assert simulate(many, times).barrier_seconds > simulate(few, times).barrier_seconds
 
 
-@settings(max_examples=40)
 @given(st.lists(st.lists(st.floats(0, 2), max_size=5), min_size=1, max_size=4), st.data())
 def test_the_list_scheduler_is_a_plain_simulation(queues, data):
     """Ticked from one end to the next: a job starts when its unit is free and its inputs are in."""
@@ -180,7 +174,6 @@ def test_jobs_that_wait_for_each_other_are_refused():
 # Closed forms, stages equal and sends free.
 
 
-@settings(max_examples=60)
 @given(st.integers(1, 9), st.integers(1, 30), seconds, seconds, seconds)
 def test_gpipe_and_1f1b_wait_for_the_other_stages_once(p, m, f, b, w):
     for kind in ("gpipe", "1f1b"):
@@ -192,7 +185,6 @@ def test_gpipe_and_1f1b_wait_for_the_other_stages_once(p, m, f, b, w):
         assert found.peak_in_flight.tolist() == held.tolist()
 
 
-@settings(max_examples=60)
 @given(st.integers(2, 8), st.integers(2, 6), st.integers(2, 5), seconds, seconds, seconds)
 def test_interleaving_divides_the_bubble_by_its_chunks(p, groups, v, f, b, w):
     m = groups * p
@@ -203,7 +195,6 @@ def test_interleaving_divides_the_bubble_by_its_chunks(p, groups, v, f, b, w):
     assert plan.crossings == p * v - 1
 
 
-@settings(max_examples=60)
 @given(st.integers(2, 9), st.integers(0, 12), seconds, st.floats(1, 2), st.floats(0.3, 1))
 def test_zero_bubble_fills_with_weights(p, more, f, slower, share):
     """For W no longer than F and B no shorter, with micro-batches enough for the warm-up.
@@ -249,7 +240,6 @@ def test_controlled_memory_trades_for_bubble(p):
         assert longer.bubble_seconds.max() == pytest.approx(found.bubble_seconds.max())
 
 
-@settings(max_examples=40)
 @given(st.integers(1, 5), st.integers(0, 4), seconds, st.floats(0.1, 1))
 def test_dualpipe_waits_for_the_middle(half, more, f, share):
     """(p/2 − 1)(F&B + BW − 3W) where F = B, W is no longer, and a pair takes as long as its parts.
@@ -270,7 +260,6 @@ def test_dualpipe_waits_for_the_middle(half, more, f, share):
     assert (plan.copies, plan.parts) == (1, 2 * half)
 
 
-@settings(max_examples=60)
 @given(st.integers(1, 8), st.integers(1, 24), st.integers(0, 2**32 - 1))
 def test_1f1b_of_unequal_stages_lies_between_the_slowest_stage_and_all_in_step(p, m, seed):
     """Σ(F + B) + (m − 1)·max(F + B) is what stages in step would take, and never too little."""
@@ -286,7 +275,6 @@ def test_1f1b_of_unequal_stages_lies_between_the_slowest_stage_and_all_in_step(p
         assert found == pytest.approx(stage.sum() + (m - 1) * stage[-1])
 
 
-@settings(max_examples=30)
 @given(st.integers(2, 8), seconds, seconds, st.floats(0.001, 0.2))
 def test_sends_of_1f1b_show_once_a_round_trip(p, f, b, share):
     """Stage i has p − i micro-batches on the way, and waits for each round trip: p of them cost

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from draws import Draws, make
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perfmodel.algorithms import Attention, Matmul, Rowwise
@@ -62,7 +62,6 @@ def both(draw, device, place):
     return problem, plain, found
 
 
-@settings(max_examples=60)
 @given(draws, devices, st.sampled_from(["host", "peer"]))
 def test_what_lies_further_out_is_never_faster(draw, device, level):
     _, plain, found = both(draw, device, {OPERANDS[draw[0]]: level})
@@ -74,7 +73,6 @@ def test_what_lies_further_out_is_never_faster(draw, device, level):
     assert np.all(found.low_seconds <= found.seconds)
 
 
-@settings(max_examples=40)
 @given(draws, devices)
 def test_a_link_as_fast_as_memory_gains_nothing(draw, device):
     fast = with_host(device, device.hbm_bytes_per_s)
@@ -84,7 +82,6 @@ def test_a_link_as_fast_as_memory_gains_nothing(draw, device):
     assert np.all(found.seconds * ROUNDING >= plain.seconds)
 
 
-@settings(max_examples=40)
 @given(draws, devices, st.floats(1.0, 64.0))
 def test_a_slower_link_is_never_faster_and_moves_the_same(draw, device, times):
     rate = device.level("host").bytes_per_s
@@ -96,7 +93,6 @@ def test_a_slower_link_is_never_faster_and_moves_the_same(draw, device, times):
     assert np.all(slower.seconds * ROUNDING >= found.seconds)
 
 
-@settings(max_examples=40)
 @given(draws, devices)
 def test_bytes_at_the_level_are_the_operands_at_least_and_footprints_add_up(draw, device):
     problem, plain, found = both(draw, device, {OPERANDS[draw[0]]: "host"})
@@ -112,7 +108,6 @@ def test_bytes_at_the_level_are_the_operands_at_least_and_footprints_add_up(draw
         assert np.all(found.bytes["host"] * ROUNDING >= there)
 
 
-@settings(max_examples=20)
 @given(st.integers(1, 64), st.integers(1, 8), st.integers(256, 65536), devices)
 def test_decode_of_keys_beyond_pcie_takes_as_long_as_they_take_to_come(batch, groups, keys, device):
     problem = Attention(batch, groups * 4, groups, 1, keys, 128)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields, replace
+from itertools import cycle
 
 import numpy as np
 import pytest
@@ -71,8 +72,9 @@ SINGLES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("slug", ["h100-sxm", "v100-sxm2", "mi300x"])
-@pytest.mark.parametrize("problem", SINGLES, ids=lambda one: f"{one.operator} {one.dtype}")
+@pytest.mark.parametrize(
+    ("problem", "slug"), [*zip(SINGLES, cycle(("h100-sxm", "v100-sxm2", "mi300x")), strict=False)]
+)
 def test_any_one_size_may_be_an_array(problem, slug):
     device = load(slug)
     for name, extents in EXTENTS[type(problem)].items():

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perfmodel.compression import naming
@@ -39,7 +39,6 @@ from perfmodel.serving.steps import Steps
 from perfmodel.serving.times import KNOTS, Line, Times, around
 from perfmodel.serving.weights import FORMATS, weight_format
 
-LAW = settings(max_examples=25, deadline=None)
 NETWORK, DEVICE = "llama-3-8b", "h100-sxm"
 
 
@@ -63,7 +62,6 @@ def total(times):
 # -- steps ---------------------------------------------------------------------------------------
 
 
-@LAW
 @given(st.integers(1, 400), st.integers(1, 400), st.integers(1, 8000), st.integers(1, 8000))
 def test_a_step_of_more_sequences_or_longer_ones_takes_no_less(batch, more, past, further):
     small, wide, long = steps().decode(
@@ -73,14 +71,12 @@ def test_a_step_of_more_sequences_or_longer_ones_takes_no_less(batch, more, past
     assert long >= small * 0.999
 
 
-@LAW
 @given(st.integers(1, 6000), st.integers(1, 2000))
 def test_a_longer_prompt_takes_longer(tokens, more):
     one, other = steps().prefill(np.array([1, 1]), np.array([tokens, tokens + more])).total
     assert other > one
 
 
-@LAW
 @given(st.integers(1, 512), st.integers(16, 8000))
 def test_decoding_beats_neither_bandwidth_nor_matrix_rate(batch, past):
     of = steps().of
@@ -92,7 +88,6 @@ def test_decoding_beats_neither_bandwidth_nor_matrix_rate(batch, past):
     assert seconds > flops / of.device.matrix_flops("bf16")
 
 
-@LAW
 @given(st.sampled_from([1, 2, 4, 8]), st.integers(0, 10))
 def test_devices_that_share_a_layer_do_its_operations_between_them(tensor, power):
     """Products of the layers; norms run on every device."""
@@ -107,7 +102,6 @@ def test_devices_that_share_a_layer_do_its_operations_between_them(tensor, power
     assert tensor * flops(tensor) == pytest.approx(flops(1), rel=1e-3)
 
 
-@LAW
 @given(st.integers(1, 300), st.integers(50, 6000))
 def test_a_step_between_knots_is_what_it_is_there(batch, past):
     """Steps are interpolated between knots; the kernels themselves are asked here."""
@@ -179,7 +173,6 @@ def test_stages_send_to_each_other():
 # -- memory --------------------------------------------------------------------------------------
 
 
-@LAW
 @given(st.floats(1e9, 4e11), st.floats(0, 1e11), st.integers(1, 100_000))
 def test_more_memory_never_lowers_the_batch_that_fits(size, more, tokens):
     of = deployment(engine="vllm")
@@ -189,7 +182,6 @@ def test_more_memory_never_lowers_the_batch_that_fits(size, more, tokens):
     assert fitting_context(of, 8, has=small) <= fitting_context(of, 8, has=large)
 
 
-@LAW
 @given(st.integers(1, 512), st.sampled_from(sorted(engines())))
 def test_what_fits_does_and_one_more_does_not(batch, engine):
     of = deployment(engine=engine)
@@ -198,7 +190,6 @@ def test_what_fits_does_and_one_more_does_not(batch, engine):
     assert batch * sequence_bytes(of, context) <= room < batch * sequence_bytes(of, context + 1)
 
 
-@LAW
 @given(st.integers(1, 5000), st.integers(0, 5000))
 def test_a_shared_prefix_is_kept_once(tokens, shared):
     of = deployment(engine="vllm")
@@ -418,7 +409,7 @@ def test_steps_between_a_request_and_its_prompt_delay_first_tokens(field, kind):
     before = getattr(of.of.engine.batching, field)
     took = [
         serve(
-            of.under(of.of.engine.having({f"batching.{field}": before + more})),
+            Steps(replace(of.of, engine=of.of.engine.having({f"batching.{field}": before + more}))),
             kind, [size], 1024, 256, vary=0.2, statistic="p50",
         )[0].metric("ttft_ms").value
         for more in (0, 20)
@@ -430,7 +421,7 @@ def test_steps_between_a_request_and_its_prompt_delay_first_tokens(field, kind):
 def together(engine="tensorrt-llm", gather=1):
     """Eight copies that share experts."""
     of = steps("deepseek-v3", "h200-sxm", engine, weights="fp8-block", expert=8, data=8)
-    return of.under(of.of.engine.having({"batching.gather": gather}))
+    return Steps(replace(of.of, engine=of.of.engine.having({"batching.gather": gather})))
 
 
 @pytest.mark.parametrize(("share", "gather"), [(0.02, 1), (0.002, 60), (0.004, 60), (0.01, 20)])
@@ -484,13 +475,12 @@ def test_no_prompt_waits_for_copies_that_have_none_or_all_one(clients, vary):
     assert held.tpot[0] == pytest.approx(free.tpot[0])
 
 
-@LAW
 @given(st.integers(2, 600), st.integers(1, 8000), st.booleans())
 def test_two_halves_in_turn_take_no_less_than_either_resource_and_no_more_than_both(
     tokens, past, prompt
 ):
     of = together("sglang")
-    both = of.under(of.of.engine.overlapping())
+    both = Steps(replace(of.of, engine=of.of.engine.overlapping()))
     batch, past, half = np.array([float(tokens)]), np.array([past]), np.array([tokens / 2.0])
     if prompt:
         one = np.array([1.0])
@@ -508,7 +498,7 @@ def test_two_halves_in_turn_take_no_less_than_either_resource_and_no_more_than_b
 def test_overlap_pays_in_long_prompts_and_costs_a_few_tokens():
     """Each half reads the weights: 8 tokens a copy take longer, 8,192 shorter."""
     of = together("sglang")
-    both = of.under(of.of.engine.overlapping())
+    both = Steps(replace(of.of, engine=of.of.engine.overlapping()))
     long, few, past = np.array([8192.0]), np.array([8.0]), np.array([4096])
     assert total(both.prefill(np.array([1.0]), long)) < total(of.prefill(np.array([1.0]), long))
     assert total(both.decode(few, past)) > total(of.decode(few, past))
@@ -527,7 +517,6 @@ def test_engines_overlap_halves_of_a_step_as_they_are_started():
     assert not alone.overlaps  # no experts on other copies
 
 
-@LAW
 @given(st.integers(0, 1023), st.integers(1, 64))
 def test_cached_tokens_of_a_prompt_cost_attention_alone(cached, clients):
     """Fewer products never take longer, and take no room from the cache."""

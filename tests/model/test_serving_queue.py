@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 import pytest
 import queueoracle
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perfmodel.errors import ProblemError
@@ -79,7 +79,6 @@ def places(draw):
     return where, asked
 
 
-@settings(max_examples=150, deadline=None)
 @given(places())
 def test_the_event_loop_is_the_plain_simulation_to_the_last_bit(place):
     where, asked = place
@@ -91,7 +90,6 @@ def test_the_event_loop_is_the_plain_simulation_to_the_last_bit(place):
     assert outcome.fullest == record.fullest / where.blocks
 
 
-@settings(max_examples=150, deadline=None)
 @given(places())
 def test_every_request_ends_once_and_the_cache_never_overflows(place):
     where, asked = place
@@ -105,7 +103,6 @@ def test_every_request_ends_once_and_the_cache_never_overflows(place):
     assert not (where.batching.reserves and outcome.preemptions)
 
 
-@settings(max_examples=100, deadline=None)
 @given(places())
 def test_every_token_is_made_once(place):
     """Tokens of a request are those of its prompts' last steps and of the decoding steps that it

@@ -12,7 +12,7 @@ import pytest
 from perfmodel.hardware import load as load_device
 from perfmodel.networks.library import load as load_network
 from perfmodel.serving.deployment import Deployment
-from perfmodel.serving.disaggregated import split
+from perfmodel.serving.disaggregated import Side, split
 from perfmodel.serving.engine import load
 from perfmodel.serving.search import Demand, front, plans, search
 from perfmodel.serving.served import serve
@@ -114,19 +114,19 @@ def test_the_front_has_no_load_that_another_surpasses():
 
 
 def test_pools_are_the_best_of_every_split():
-    one, two = candidates()[:2]
+    one, two = (Side(steps, 1024, 256) for steps in candidates()[:2])
     limits = (0.5, 0.03)
-    best = split(one, two, 1024, 256, limits, 8)
+    best = split(one, two, limits, 8)
     assert best.devices <= 8
     assert best.ttft_seconds <= limits[0]
     assert best.tpot_seconds <= limits[1]
-    fewer = split(one, two, 1024, 256, limits, best.devices - 1)
+    fewer = split(one, two, limits, best.devices - 1)
     assert fewer is None or fewer.requests_per_s < best.requests_per_s
-    needed = split(one, two, 1024, 256, limits, 8, rate=best.requests_per_s / 4)
+    needed = split(one, two, limits, 8, rate=best.requests_per_s / 4)
     assert needed.devices <= best.devices
     assert needed.requests_per_s >= best.requests_per_s / 4
-    assert split(one, two, 1024, 256, (1e-3, 0.03), 8) is None
-    assert split(one, two, 1024, 256, (0.5, 1e-4), 8) is None
+    assert split(one, two, (1e-3, 0.03), 8) is None
+    assert split(one, two, (0.5, 1e-4), 8) is None
 
 
 def test_experts_are_shared_by_tensor_and_by_copies():

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
 from draws import KINDS, Draws, N, make
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
@@ -55,7 +56,6 @@ def names_of(found: Predictions, wrong: np.ndarray) -> str:
     return f"{found.device.slug}: {found.one(i).problem} {found.one(i).tile}"
 
 
-@settings(max_examples=80)
 @given(draws)
 def test_no_prediction_beats_one_of_its_own_terms_or_the_floor(draw):
     kind, seed, device = draw[0], draw[1], load(draw[2])
@@ -83,7 +83,6 @@ def test_no_prediction_beats_one_of_its_own_terms_or_the_floor(draw):
         assert limiter == "power" or found.terms[limiter][i] == largest[i]
 
 
-@settings(max_examples=60)
 @given(draws)
 def test_bytes_never_grow_towards_main_memory(draw):
     # Rows that a mask hides from every key are left out: their zeros are counted at main memory
@@ -112,19 +111,25 @@ def whole_menu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(splitkv.split_plan, "__kwdefaults__", {"keep": 10**6})
 
 
+@cache
+def as_it_is(kind: str, seed: int) -> Predictions | None:
+    """Predictions of a device as its spec has it, with the whole menu."""
+    problem, schedule = make(kind, seed)
+    return run(problem, DEVICES[seed], schedule)
+
+
 @pytest.mark.parametrize("part", FASTER)
-@pytest.mark.parametrize("factor", [1.02, 2.0])
-def test_a_faster_part_never_slows_anything(part, factor, monkeypatch):
+def test_a_faster_part_never_slows_anything(part, monkeypatch):
     # Exact when the whole menu is timed: the minimum of times that each only fall.
     whole_menu(monkeypatch)
     for seed, device in enumerate(DEVICES):
         try:
-            better = device.scaled(**{part: factor})
+            better = device.scaled(**{part: (1.02, 2.0)[seed % 2]})
         except PerfmodelError:
             continue  # the spec does not have it
         for kind in KINDS:
             problem, schedule = make(kind, seed)
-            before, after = run(problem, device, schedule), run(problem, better, schedule)
+            before, after = as_it_is(kind, seed), run(problem, better, schedule)
             if before is not None and after is not None:
                 slower = after.seconds > before.seconds * (1 + ROUNDING)
                 assert not slower.any(), f"{kind}, {part}: {names_of(before, slower)}"
@@ -173,7 +178,6 @@ def family(kind: str) -> str:
     return "rows" if kind in OPS or kind == "norm backward" else "attention"
 
 
-@settings(max_examples=80)
 @given(draws)
 def test_twice_the_problem_never_takes_clearly_less(draw):
     kind, seed, device = draw[0], draw[1], load(draw[2])
@@ -194,7 +198,6 @@ def test_twice_the_problem_never_takes_clearly_less(draw):
         assert not less.any(), f"{kind} 2×{axis}: {names_of(small, less)}"
 
 
-@settings(max_examples=80)
 @given(draws)
 def test_eight_times_the_batch_always_takes_longer_once_the_machine_is_full(draw):
     kind, seed, device = draw[0], draw[1], load(draw[2])
@@ -279,9 +282,10 @@ def test_every_shipped_device_predicts_or_says_why_not_in_one_line():
         problem, schedule = make("causal", 3, 6)
         kinds.append((replace(problem, dtype=dtype), schedule))
     refused: dict[str, int] = {}
-    for slug in names():
+    for turn, slug in enumerate(names()):
         device = load(slug)
-        for problem, schedule in kinds:
+        # A third of the kinds each: devices of one architecture stand side by side.
+        for problem, schedule in kinds if slug == "b200" else kinds[turn % 3 :: 3]:
             try:
                 found = predict_arrays(problem, device, schedule=schedule)
             except PerfmodelError as error:
@@ -351,7 +355,6 @@ def test_arrays_of_huge_sizes_wrap_nowhere(alone):
     assert found == pytest.approx([exact] * 2, rel=1e-9)
 
 
-@settings(max_examples=40)
 @given(
     st.sampled_from(["prefill", "causal", "window", "flash 1", "standard", "backward", "both"]),
     st.integers(0, 2**32 - 1),

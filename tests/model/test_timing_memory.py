@@ -66,15 +66,15 @@ def test_a_measured_copy_is_what_a_kernel_reaches_of_its_memory(factor):
     assert memory.hbm_rate(machine(other), CONSTANTS) == pytest.approx(plain * factor, rel=1e-3)
 
 
-@pytest.mark.parametrize("device", specs(), ids=lambda d: d.slug)
-def test_no_kernel_gets_more_than_the_peak_of_its_memory(device):
-    here = machine(device)
-    rate = memory.hbm_rate(here, CONSTANTS)
-    assert rate <= device.hbm_bytes_per_s
-    if here.copy_bytes_per_s is None and not here.hbm_is_measured:
-        share = CONSTANTS[f"hbm_share_{here.memory_family}"]
-        share *= CONSTANTS["inline_ecc_share"] if here.inline_ecc else 1.0
-        assert rate == pytest.approx(share * device.hbm_bytes_per_s)
+def test_no_kernel_gets_more_than_the_peak_of_its_memory():
+    for device in specs():
+        here = machine(device)
+        rate = memory.hbm_rate(here, CONSTANTS)
+        assert rate <= device.hbm_bytes_per_s
+        if here.copy_bytes_per_s is None and not here.hbm_is_measured:
+            share = CONSTANTS[f"hbm_share_{here.memory_family}"]
+            share *= CONSTANTS["inline_ecc_share"] if here.inline_ecc else 1.0
+            assert rate == pytest.approx(share * device.hbm_bytes_per_s)
 
 
 # Triad of gpu-benches, two reads and a write, in the specs; V100's is of the 16 GB board. That A40

@@ -80,16 +80,17 @@ def test_sram_machines_and_cpus_are_no_memory_trend():
 
 def test_the_chart_shows_points_fits_and_devices():
     devices = device_points(specs())
-    axes = trend_chart(devices).figure.axes[0]
+    chart = trend_chart(devices)
+    axes = chart.figure.axes[0]
     drawn = {line.get_gid(): line for line in axes.get_lines() if line.get_gid()}
-    for name in LABELS:
+    for i, name in enumerate(LABELS):
         mine = series(name)
-        assert len(drawn[f"points-{name}"].get_xdata()) == len(mine)
-        assert drawn[f"points-{name}"].get_ydata()[0] == pytest.approx(1)
-        start, end = drawn[f"fit-{name}"].get_xydata()
+        assert len(drawn[f"dots-{i}"].get_xdata()) == len(mine)
+        assert drawn[f"dots-{i}"].get_ydata()[0] == pytest.approx(1)
+        start, end = drawn[f"line-{i}"].get_xydata()
         slope = (end[1] / start[1]) ** (2 / (end[0] - start[0]))
         assert slope == pytest.approx(fits()[name].per_two_years)
-    assert len(drawn["devices-dram"].get_xdata()) == sum(p.series == "dram" for p in devices)
+    assert len(drawn["pale-1"].get_xdata()) == sum(p.series == "dram" for p in devices)
     written = [text.get_text() for text in axes.texts]
     named = [name for table in NAMED.values() for name in table.values()]
     assert sorted(written) == sorted([*named, "wse-2"])

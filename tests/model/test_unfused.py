@@ -124,7 +124,7 @@ def test_operators_move_and_multiply_what_the_schedule_counts(rows, keys, **kind
         for part in parts
         for moved in crossing(part.schedule, part.sizes, part.elements, part.only).values()
     ]
-    gradient = [counted.pop("dsoftmax")] * 2 if backward else []
+    gradient = [counted.pop("dS of softmax")] * 2 if backward else []
     assert sorted(timed) == sorted([*counted.values(), *gradient])
     whole = count(schedule, shape.sizes(), shape.elements())
     flops = [count(part.schedule, part.sizes, part.elements) for part in parts if not part.only]

@@ -12,9 +12,9 @@ from perfmodel import Attention, Matmul, Rowwise, load, names, predict
 from perfmodel.analysis.why import why
 from perfmodel.errors import PerfmodelError
 from perfmodel.networks import library
+from perfmodel.render.formats import as_json
 from perfmodel.render.html import readers
 from perfmodel.render.html.results import Results
-from perfmodel.render.json_ import render
 from perfmodel.render.steps import notes, several
 from perfmodel.training.plan import Plan
 from perfmodel.training.step import predict_step
@@ -69,7 +69,7 @@ def test_a_part_longer_than_the_step_is_hidden_in_part(share):
     step = replace(step, classes={"communication": share * step.seconds})
     (line,) = [note for note in notes(step, "causal") if "communication" in note]
     results = Results()
-    readers.add(json.loads("".join(render(several([step], [], "causal")))), results, "step.json")
+    readers.add(json.loads("".join(as_json(several([step], [], "causal")))), results, "step.json")
     (section,) = results.sections(late=False)
     assert line in " ".join(section.sentences)
     percents = [int(text) for text in re.findall(r"(\d+)%", line)]

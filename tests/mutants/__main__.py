@@ -111,7 +111,8 @@ class Outcome:
 
 def outcome(folder: Path, tests: Sequence[str], seconds: float = SECONDS) -> Outcome:
     """Run tests in a tree until one fails, or `seconds` of a processor are over."""
-    options = ["-x", "-q", "-r", "fE", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    options = ["-x", "-q", "-r", "fE", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist",
+               "--hypothesis-profile", "thorough"]  # fmt: skip
     limited = ["sh", "-c", f'ulimit -t {int(seconds)}; exec "$@"', "sh"]
     done = subprocess.run(
         [*limited, sys.executable, "-m", "pytest", *options, *tests],

@@ -16,16 +16,16 @@ from perfmodel.timing.architectures import ARCHITECTURES, Architecture, architec
 from perfmodel.timing.machine import machine
 
 
-@pytest.mark.parametrize("slug", names())
-def test_every_device_with_a_compute_capability_finds_its_architecture(slug: str) -> None:
-    device, said = load(slug), list[str]()
-    found = architecture_of(device, said)
-    assert said == []
-    if device.compute_capability is not None:
-        major = device.compute_capability.split(".")[0]
-        assert {device.compute_capability, major} & set(found.capabilities)
-    else:
-        assert found.name == "other" or device.architecture in found.names
+def test_every_device_with_a_compute_capability_finds_its_architecture() -> None:
+    for slug in names():
+        device, said = load(slug), list[str]()
+        found = architecture_of(device, said)
+        assert said == []
+        if device.compute_capability is not None:
+            major = device.compute_capability.split(".")[0]
+            assert {device.compute_capability, major} & set(found.capabilities)
+        else:
+            assert found.name == "other" or device.architecture in found.names
 
 
 def test_a_capability_stands_in_one_row() -> None:

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perfmodel import arithmetic as ar
@@ -15,13 +15,11 @@ small = st.integers(0, 60)
 positive = st.integers(1, 60)
 
 
-@settings(max_examples=300)
 @given(n=st.integers(0, 80), m=positive, a=st.integers(0, 200), b=st.integers(0, 200))
 def test_floor_sum_is_the_sum_of_floors(n, m, a, b):
     assert ar.floor_sum(n, m, a, b) == sum((a * i + b) // m for i in range(n))
 
 
-@settings(max_examples=100)
 @given(st.lists(st.tuples(st.integers(0, 80), positive, small, small), min_size=1, max_size=20))
 def test_floor_sum_of_arrays_is_that_of_each_element(rows):
     columns = [np.array(column) for column in zip(*rows, strict=True)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from walker import same, walk
 
@@ -49,14 +49,12 @@ def counts(make, problem: Attention, *args, **options):
 # -- the rule is the walk ------------------------------------------------------------------------
 
 
-@settings(max_examples=400)
 @given(problems(), tiles, tiles, st.integers(1, 3))
 def test_query_tiles_on_the_grid(problem, br, bc, pack):
     schedule = tiled(problem.mask(), br, bc, pack=pack)
     same(schedule, problem.sizes(), problem.elements())
 
 
-@settings(max_examples=300)
 @given(problems(), tiles, tiles, st.sampled_from(["paper", "literal", "impl"]))
 def test_keys_outside_queries_inside(problem, br, bc, accounting):
     # Every entry of the inner body fetches, as the code of Algorithm 1 does.
@@ -66,7 +64,6 @@ def test_keys_outside_queries_inside(problem, br, bc, accounting):
     same(backward, problem.sizes(), problem.elements(), keep=False)
 
 
-@settings(max_examples=100)
 @given(problems(masked=False), tiles, tiles)
 def test_keeping_a_tile_saves_nothing_once_the_inner_loop_has_two_trips(problem, br, bc):
     schedule = tiled(None, br, bc, order=1)
@@ -79,20 +76,17 @@ def test_keeping_a_tile_saves_nothing_once_the_inner_loop_has_two_trips(problem,
         assert all(kept.reads[name] <= entered.reads[name] for name in entered.reads)
 
 
-@settings(max_examples=250)
 @given(problems(), tiles, tiles)
 def test_backward_with_keys_on_the_grid(problem, br, bc):
     same(tiled_backward(problem.mask(), br, bc), problem.sizes(), problem.elements())
 
 
-@settings(max_examples=250)
 @given(problems(), tiles, st.integers(2, 12), st.integers(1, 4), st.integers(1, 2))
 def test_keys_split_over_the_grid(problem, br, bc, per_slice, pack):
     schedule = split_kv(problem.mask(), br, per_slice * bc, bc, pack=pack)
     same(schedule, problem.sizes(), problem.elements())
 
 
-@settings(max_examples=60)
 @given(
     problems(),
     st.tuples(tiles, tiles, st.integers(2, 9)),
@@ -135,7 +129,6 @@ def figures(cost) -> list:
 
 
 @pytest.mark.parametrize("name", SCHEDULES)
-@settings(max_examples=25)
 @given(data=st.data())
 def test_arrays_of_problems_are_each_of_them(name, data):
     causal, windowed = data.draw(st.booleans()), data.draw(st.booleans())
@@ -188,7 +181,6 @@ def test_symbols_are_the_same_counts_before_the_numbers_are_put_in(name, causal)
 names = st.sampled_from(sorted(SCHEDULES))
 
 
-@settings(max_examples=200)
 @given(names, problems(), tiles, tiles)
 def test_bytes_never_grow_towards_memory_and_every_tensor_moves_once(name, problem, br, bc):
     # Parts of rows that see no key are never made, though the whole result is due at the end.
@@ -204,7 +196,6 @@ def test_bytes_never_grow_towards_memory_and_every_tensor_moves_once(name, probl
         assert cost.bytes_at("hbm") >= cost.memory_bytes
 
 
-@settings(max_examples=200)
 @given(names, problems(), tiles, tiles, st.integers(1, 3), st.integers(1, 3))
 def test_larger_nested_tiles_never_move_more_and_never_hold_less(name, problem, br, bc, fr, fc):
     problem = Attention(**{**vars(problem), "causal": False, "window": None})
@@ -217,7 +208,6 @@ def test_larger_nested_tiles_never_move_more_and_never_hold_less(name, problem, 
         assert small.register_footprint_bytes <= large.register_footprint_bytes
 
 
-@settings(max_examples=200)
 @given(names, problems(masked=False), tiles, tiles, st.integers(1, 50))
 def test_a_window_costs_at_most_causal_and_causal_at_most_all(name, problem, br, bc, window):
     full = counts(SCHEDULES[name], problem, br, bc)
@@ -231,7 +221,6 @@ def test_a_window_costs_at_most_causal_and_causal_at_most_all(name, problem, br,
     assert moved == sorted(moved, reverse=True)
 
 
-@settings(max_examples=100)
 @given(problems(), tiles, tiles)
 def test_masks_never_save_more_work_than_they_hide(problem, br, bc):
     sizes, mask = problem.sizes(), problem.mask()
@@ -265,7 +254,6 @@ def test_huge_problems_stay_exact_for_ints_and_finite_for_arrays(name, causal):
     assert float(np.squeeze(arrays.flops())) == pytest.approx(exact.flops(), rel=1e-12)
 
 
-@settings(max_examples=40)
 @given(st.integers(1, 2**40), st.integers(1, 2**40), st.integers(1, 256), st.booleans())
 def test_huge_ints_follow_the_closed_form(seq_q, seq_kv, tile, causal):
     problem = Attention(1, 1, 1, seq_q, seq_kv, 64)
@@ -292,7 +280,7 @@ def test_gradients_of_keys_are_summed_a_query_head_at_a_time(heads):
     cost = count(standard_backward(), problem.sizes(), problem.elements())
     names = [step.name for step in standard_backward().algorithm.steps]
     kernels = dict(zip(names, cost.kernels, strict=True))
-    for gradient in ("dkeys", "dvalues"):
+    for gradient in ("dK of scores", "dV of values"):
         assert kernels[gradient].shared_footprint_bytes == 3 * 32 * (128 + 64) * 2
 
 

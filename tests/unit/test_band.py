@@ -65,7 +65,7 @@ def brute(band: Band, seq_q: int, seq_kv: int, br: int, bc: int) -> Visits:
     return summed(extents, seen_keys, rows_seen, max(queries.values()))
 
 
-@settings(max_examples=1500)
+@settings(max_examples=200)
 @given(bands, lengths, lengths, tiles, tiles)
 def test_visits_are_those_of_the_brute_force(band, seq_q, seq_kv, br, bc):
     found, expected = visit(band, seq_q, seq_kv, br, bc), brute(band, seq_q, seq_kv, br, bc)
@@ -99,7 +99,7 @@ def brute_aligned(left: int, seq_q: int, seq_kv: int, br: int, bc: int) -> Visit
     return summed(extents, seen, rows)
 
 
-@settings(max_examples=1500)
+@settings(max_examples=200)
 @given(st.integers(1, 90), lengths, lengths, tiles, tiles)
 def test_aligned_windows_are_those_of_the_brute_force(left, seq_q, seq_kv, br, bc):
     band = Band("q", "x", left, 0, aligned=True)
@@ -116,7 +116,6 @@ def test_aligned_windows_are_those_of_the_brute_force(left, seq_q, seq_kv, br, b
     assert together.area[0] == found.area
 
 
-@settings(max_examples=200)
 @given(bands, st.lists(st.tuples(lengths, lengths, tiles, tiles), min_size=1, max_size=12))
 def test_arrays_of_problems_are_each_of_them(band, rows):
     columns = [np.array(column) for column in zip(*rows, strict=True)]
@@ -126,7 +125,6 @@ def test_arrays_of_problems_are_each_of_them(band, rows):
         assert tuple(np.broadcast_to(a, len(rows))[i] for a in together) == alone
 
 
-@settings(max_examples=100)
 @given(st.lists(st.integers(1, 90), min_size=1, max_size=8), lengths, lengths, tiles, tiles)
 def test_the_band_itself_may_be_an_array(lefts, seq_q, seq_kv, br, bc):
     together = visit(Band("q", "x", np.array(lefts), 0), seq_q, seq_kv, br, bc)
@@ -135,7 +133,6 @@ def test_the_band_itself_may_be_an_array(lefts, seq_q, seq_kv, br, bc):
     assert together.pairs.tolist() == [v.pairs for v in alone]
 
 
-@settings(max_examples=200)
 @given(bands, lengths, lengths, tiles, tiles, st.integers(1, 4), st.integers(1, 4))
 def test_a_mask_hides_and_finer_tiles_hide_more(band, seq_q, seq_kv, br, bc, fr, fc):
     coarse = visit(band, seq_q, seq_kv, br * fr, bc * fc)
@@ -146,7 +143,6 @@ def test_a_mask_hides_and_finer_tiles_hide_more(band, seq_q, seq_kv, br, bc, fr,
     assert fine.keys <= full.keys
 
 
-@settings(max_examples=100)
 @given(st.integers(1, 12), st.integers(1, 8), st.integers(1, 4), st.booleans())
 def test_symbols_give_the_sums_of_nesting_tiles(trips, tile, ratio, tall):
     sympy = pytest.importorskip("sympy")

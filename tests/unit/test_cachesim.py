@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perfmodel.algorithms import Attention, Matmul
@@ -40,7 +40,6 @@ def by_hand(sets, accesses):
 access = st.tuples(st.integers(0, 120), st.integers(1, 15), st.booleans())
 
 
-@settings(max_examples=100)
 @given(st.lists(st.lists(access, min_size=1, max_size=60), min_size=1, max_size=8))
 def test_batches_are_the_textbook_cache(batches):
     capacity = 3 * WAYS * 128

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perfmodel.algorithms import Attention
@@ -79,7 +79,6 @@ def test_every_token_is_on_one_device(placement, ranks, each):
     assert all(a < b for device in held for a, b in pairwise(tokens(device)))
 
 
-@settings(max_examples=60)
 @given(placements, ranks_of, st.integers(1, 4), st.booleans())
 def test_calls_compute_every_pair_once(placement, ranks, each, causal):
     problem = replace(LLAMA, seq_q=2 * ranks * each, seq_kv=2 * ranks * each, causal=causal)
@@ -145,7 +144,6 @@ def test_a_ring_waits_for_its_slowest_and_no_longer_than_all_in_step(ranks, seed
 # Bytes, out of the rule (networks.md, section 8: what each parallelism moves).
 
 
-@settings(max_examples=30)
 @given(st.integers(2, 8), st.integers(1, 4), st.integers(1, 3), st.sampled_from([64, 128]))
 def test_a_ring_and_a_gather_send_all_keys_but_ones_own(c, groups, ratio, head):
     each = 128
@@ -166,7 +164,6 @@ def test_a_ring_and_a_gather_send_all_keys_but_ones_own(c, groups, ratio, head):
     assert sum(x.sent_bytes for x in found) == pytest.approx((c - 1) * block)
 
 
-@settings(max_examples=30)
 @given(st.sampled_from([1, 2, 4, 8]), st.integers(1, 3))
 def test_ulysses_deals_all_four_tensors_out_anew_both_ways(c, ratio):
     problem = Attention(1, 8 * ratio, 8, 1024, 1024, 128)
@@ -200,7 +197,6 @@ def test_one_device_shares_nothing(way, direction):
     assert (found.sent_bytes, found.exposed_seconds, found.exchanges) == (0, 0, ())
 
 
-@settings(max_examples=20)
 @given(
     st.sampled_from(["ring", "gather", "ulysses"]),
     st.sampled_from(["fwd", "bwd", "fwdbwd"]),

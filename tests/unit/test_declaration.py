@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from walker import _table, _traffic, walk
 
@@ -202,10 +202,10 @@ SMALL = {
 }
 
 
-@settings(max_examples=60)
-@given(st.data(), st.sampled_from(sorted(SMALL)))
-def test_declared_algorithms_count_as_walked(data, name):
-    case = library.load(name).at(**SMALL[name])
+@given(st.data(), st.sampled_from(sorted(SMALL)), st.booleans())
+def test_declared_algorithms_count_as_walked(data, name, backward):
+    declaration = library.load(name)
+    case = (declaration.backward if backward else declaration).at(**SMALL[name])
     names = [step.name for step in case.algorithm.steps]
     start = data.draw(st.integers(0, len(names) - 1))
     stop = data.draw(st.integers(start + 1, len(names)))

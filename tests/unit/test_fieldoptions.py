@@ -9,11 +9,14 @@ from typing import Annotated
 import click
 import pytest
 
-from perfmodel.cli import build
+from perfmodel.cli import build, ranges
 from perfmodel.cli.build import Values, asking_for
 from perfmodel.cli.combining import Grid
+from perfmodel.cli.drawing import Drawing
 from perfmodel.errors import PerfmodelError, UnknownName
 from perfmodel.fieldoption import FieldOption
+from perfmodel.render.dots import Dots, dots_chart
+from perfmodel.render.report import Column, Report
 from perfmodel.training.plan import Plan
 
 ROASTS = ("light", "dark")
@@ -158,3 +161,40 @@ def test_train_leaves_out_only_fields_that_it_computes_or_does_not_offer(cli):
     assert missing == {
         "accumulation", "data", "sequence", "dropout", "precision", "loss", "ends", "training",
     }  # fmt: skip
+
+
+TWO = ranges.read("2", "")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What `brew` is asked for."""
+
+    cups: Annotated[ranges.Values, FieldOption()] = TWO
+    """Cups of a pot: a size, list or range."""
+
+
+def brew(asked: Asked, drawing: Drawing) -> Report:
+    """Brew some pots."""
+    rows = [{"cups": cups, "minutes": 3 + cups} for cups in asked.cups]
+    drawing.draw(lambda page: dots_chart(rows, Dots("Pots", ["cups"], ["minutes"]), page=page))
+    return Report("pots", rows, [Column("cups", "cups"), Column("minutes", "minutes")])
+
+
+def test_a_command_is_a_noun_and_an_action(capsys, tmp_path):
+    def said(*arguments):
+        words = [str(argument) for argument in arguments]
+        build.command(brew).main(args=words, standalone_mode=False)
+        return capsys.readouterr().out
+
+    answer = json.loads(said("--cups", "1:4:x2", "--format", "json"))
+    assert [row["minutes"] for row in answer["pots"]] == [4, 5, 7]
+    chart, numbers, table = (tmp_path / name for name in ("x.svg", "x.csv", "x.md"))
+    said("--cups", "1:4", "--chart", chart, "--style", "dark", "--data", numbers, "-o", table)
+    assert "<svg" in chart.read_text()
+    assert len(numbers.read_text().splitlines()) == 5
+    assert "|" in table.read_text()
+    page = said("--help")
+    assert all(text in page for text in ("Brew some pots.", "Cups of a pot", "--transparent"))
+    with pytest.raises(PerfmodelError, match="--style is an option of charts"):
+        said("--style", "dark")

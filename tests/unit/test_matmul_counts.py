@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from walker import same
 
@@ -23,21 +23,18 @@ def counts(problem: Matmul, *tile, **options):
     return count(tiled_matmul(*tile, **options), problem.sizes(), problem.elements())
 
 
-@settings(max_examples=300)
 @given(problems, tiles, tiles, tiles, st.none() | st.integers(1, 3))
 def test_tiles_on_the_grid(problem, bm, bn, bk, group):
     schedule = tiled_matmul(bm, bn, bk, group_m=group)
     same(schedule, problem.sizes(), problem.elements())
 
 
-@settings(max_examples=200)
 @given(problems, tiles, tiles, st.integers(3, 12), st.integers(1, 4), st.none() | st.integers(1, 3))
 def test_the_sum_split_over_the_grid(problem, bm, bn, bk, per_slice, group):
     schedule = tiled_matmul(bm, bn, bk, split_k=per_slice * bk, group_m=group)
     same(schedule, problem.sizes(), problem.elements())
 
 
-@settings(max_examples=100)
 @given(st.lists(st.tuples(lengths, lengths, lengths, tiles, tiles, tiles), min_size=1, max_size=6))
 def test_arrays_of_problems_are_each_of_them(rows):
     m, n, k, bm, bn, bk = (np.array(column) for column in zip(*rows, strict=True))
@@ -60,7 +57,6 @@ def test_symbols_give_the_closed_form():
     assert sympy.simplify(found - closed) == 0
 
 
-@settings(max_examples=200)
 @given(problems, tiles, tiles, tiles, st.integers(1, 4), st.integers(1, 4))
 def test_larger_nested_tiles_never_move_more_and_never_hold_less(problem, bm, bn, bk, fm, fn):
     fine, coarse = counts(problem, bm, bn, bk), counts(problem, bm * fm, bn * fn, bk)
@@ -69,7 +65,6 @@ def test_larger_nested_tiles_never_move_more_and_never_hold_less(problem, bm, bn
     assert coarse.kernels[0].register_footprint_bytes >= fine.kernels[0].register_footprint_bytes
 
 
-@settings(max_examples=200)
 @given(problems, tiles, tiles, tiles)
 def test_bytes_never_grow_towards_memory(problem, bm, bn, bk):
     cost = counts(problem, bm, bn, bk)
@@ -83,7 +78,6 @@ def test_bytes_never_grow_towards_memory(problem, bm, bn, bk):
     assert whole.bytes_at("l2") == pytest.approx(cost.memory_bytes, rel=1e-12)
 
 
-@settings(max_examples=100)
 @given(problems, tiles, tiles, st.integers(3, 12))
 def test_a_group_changes_the_order_and_not_the_traffic_of_the_blocks(problem, bm, bn, bk):
     plain, grouped = counts(problem, bm, bn, bk), counts(problem, bm, bn, bk, group_m=3)

@@ -118,9 +118,9 @@ def test_the_schema_describes_every_field():
     assert all(len(entry["description"].split()) > 1 for entry in properties.values())
 
 
-@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.network.name)
-def test_a_written_network_is_valid_by_the_schema(entry, validator):
-    validator.validate(yaml.safe_load(reading.text(entry.network)))
+def test_a_written_network_is_valid_by_the_schema(validator):
+    for entry in ENTRIES:
+        validator.validate(yaml.safe_load(reading.text(entry.network)))
 
 
 GOOD = {

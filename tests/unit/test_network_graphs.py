@@ -6,7 +6,7 @@ from dataclasses import replace
 from math import prod
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from networksamples import STACKS, contractions, networks, operations, setting
 
@@ -99,35 +99,34 @@ def length(network):
     return min(network.positions or SEQ, SEQ)
 
 
-@pytest.mark.parametrize("name", NETWORKS)
-def test_operations_of_every_network_are_those_of_the_closed_form(name):
-    network = NETWORKS[name]
-    seq = length(network)
-    found = expand(network, setting(1, seq, "eager", dropout=0.0))
-    assert operations(found, "forward") == forward_flops(network, 1, seq, fused=False)
-    # Two products for each product of the forward pass.
-    assert operations(found, "backward") == 2 * operations(found, "forward")
+def test_operations_of_every_network_are_those_of_the_closed_form():
+    for name in NETWORKS:
+        network = NETWORKS[name]
+        seq = length(network)
+        found = expand(network, setting(1, seq, "eager", dropout=0.0))
+        assert operations(found, "forward") == forward_flops(network, 1, seq, fused=False)
+        # Two products for each product of the forward pass.
+        assert operations(found, "backward") == 2 * operations(found, "forward")
 
 
-@pytest.mark.parametrize("name", NETWORKS)
-def test_fused_attention_does_what_its_mask_leaves_and_half_more_again_backward(name):
-    network = NETWORKS[name]
-    seq = length(network)
-    found = expand(network, setting(1, seq, "te", dropout=0.0))
-    whole = forward_flops(network, 1, seq, fused=True)
-    assert operations(found, "forward") == pytest.approx(whole, rel=1e-12)
-    products = sum(
-        one.repeat * node.repeat * node.problem.flops()
-        for one in found
-        for node in one.forward.nodes
-        if isinstance(node.problem, Matmul)
-    )
-    # Five products in place of two.
-    core = whole - products
-    assert operations(found, "backward") == pytest.approx(2 * products + 2.5 * core, rel=1e-12)
+def test_fused_attention_does_what_its_mask_leaves_and_half_more_again_backward():
+    for name in NETWORKS:
+        network = NETWORKS[name]
+        seq = length(network)
+        found = expand(network, setting(1, seq, "te", dropout=0.0))
+        whole = forward_flops(network, 1, seq, fused=True)
+        assert operations(found, "forward") == pytest.approx(whole, rel=1e-12)
+        products = sum(
+            one.repeat * node.repeat * node.problem.flops()
+            for one in found
+            for node in one.forward.nodes
+            if isinstance(node.problem, Matmul)
+        )
+        # Five products in place of two.
+        core = whole - products
+        assert operations(found, "backward") == pytest.approx(2 * products + 2.5 * core, rel=1e-12)
 
 
-@settings(max_examples=40)
 @given(networks(), st.integers(1, 4), st.sampled_from(STACKS))
 def test_operations_of_random_networks_are_those_of_the_closed_form(network, batch, stack):
     found = expand(network, setting(batch, 32, stack, attention="unfused"))
@@ -143,7 +142,6 @@ def test_a_layer_is_24_T_h2_and_4_T_s_h():
     assert contractions(layer.forward) == 24 * T * h**2 + 4 * T * T * h
 
 
-@settings(max_examples=30)
 @given(networks(), st.integers(1, 3), st.integers(1, 3), st.sampled_from(STACKS))
 def test_splitting_a_batch_never_lowers_operations(network, one, other, stack):
     def whole(batch):
@@ -153,7 +151,6 @@ def test_splitting_a_batch_never_lowers_operations(network, one, other, stack):
     assert whole(one) + whole(other) >= whole(one + other)
 
 
-@settings(max_examples=30)
 @given(networks(multiple=2), st.booleans(), st.sampled_from(STACKS))
 def test_devices_that_share_a_layer_share_its_operations(network, sequence, stack):
     def of(shards):
@@ -188,7 +185,6 @@ def gpt_layer(a, k, t=1):
                    norm_bias=True, dropout=0.1)  # fmt: skip
 
 
-@settings(max_examples=60)
 @given(
     st.integers(1, 6), st.integers(1, 8), st.integers(1, 8), st.integers(1, 3),
     st.sampled_from([1, 2, 4]), st.booleans(), st.sampled_from(["none", "selective", "full"]),
@@ -203,7 +199,6 @@ def test_a_layer_keeps_what_the_published_table_says(a, k, s, b, t, sequence, mo
     assert kept == s * b * a * k * korthikanti(t > 1, sequence, mode, a, s, a * k, t)
 
 
-@settings(max_examples=40)
 @given(
     st.integers(1, 4), st.integers(1, 4), st.integers(1, 8), st.integers(1, 40),
     st.sampled_from(["te", "megatron", "liger", "compile"]),
@@ -230,7 +225,6 @@ LESS = [("none", "selective"), ("selective", "full"), ("none", "selective-op"),
         ("selective-op", "full"), ("full", "host")]  # fmt: skip
 
 
-@settings(max_examples=60)
 @given(networks(), st.sampled_from(STACKS), st.sampled_from(["unfused", "flash"]))
 def test_recomputing_more_never_keeps_more(network, stack, attention):
     found = expand(network, setting(2, 64, stack, attention=attention))
@@ -263,7 +257,6 @@ def test_selective_recomputation_runs_the_core_of_attention_again():
 # ---- Graphs --------------------------------------------------------------------------------------
 
 
-@settings(max_examples=25)
 @given(networks(), st.sampled_from(STACKS), st.sampled_from(["bf16", "fp32", "fp8"]))
 def test_what_a_backward_pass_reads_is_kept_or_a_gradient_or_a_weight(network, stack, dtype):
     """A tensor of the forward pass that some kernel of the backward pass reads was said to be."""
@@ -276,7 +269,6 @@ def test_what_a_backward_pass_reads_is_kept_or_a_gradient_or_a_weight(network, s
         assert (read & made) - set(backward.weights) - backward.written <= kept
 
 
-@settings(max_examples=25)
 @given(networks(), st.sampled_from(STACKS))
 def test_every_parameter_of_a_product_gets_a_gradient(network, stack):
     for layer in expand(network, setting(2, 32, stack)):

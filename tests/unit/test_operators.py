@@ -41,6 +41,11 @@ from perfmodel.validation.compare import predict_table
 
 H100 = load("h100-sxm")
 DECLARED = [name for name in operators.names() if name not in BUILT_IN]
+SMALL = {
+    "conv": {"batch": 2, "height": 4, "channels": 64},
+    "mla-expanded": {"heads": 2, "seq": 128, "latent": 64, "rope": 32, "head_dim": 64},
+}
+"""Sizes of those whose search takes seconds at their own."""
 SIMILAR = [name for name in library.names() if library.load(name).operator]
 
 
@@ -63,7 +68,7 @@ def test_what_kind_of_problem_it_is_nobody_asks_outside_the_registry():
 
 @pytest.mark.parametrize("name", DECLARED)
 def test_every_declared_algorithm_is_an_operator(name):
-    found = predict(problem(name), H100)
+    found = predict(problem(name, **SMALL.get(name, {})), H100)
     assert found.algorithm == library.load(name).name
     assert 0 < found.low_seconds <= found.seconds <= found.high_seconds
     assert found.seconds >= max(found.terms.values()) * (1 - 1e-9)
@@ -75,7 +80,7 @@ def test_every_declared_algorithm_is_an_operator(name):
 
 @pytest.mark.parametrize("name", ["cross-entropy", "gated-mlp", "conv"])
 def test_a_declared_operator_takes_the_time_of_the_schedule_found(name):
-    one = problem(name)
+    one = problem(name, **SMALL.get(name, {}))
     found, mapped = predict(one, H100), search(one.cases[0], H100)
     assert found.seconds - found.terms["launch"] == pytest.approx(mapped.seconds, rel=1e-12)
     assert found.schedule == " | ".join("+".join(k.nest.steps) for k in mapped.kernels)
@@ -93,7 +98,7 @@ def test_searching_every_fusion_is_never_slower_than_one_of_them(name):
     assert best <= min(others)
 
 
-@pytest.mark.parametrize("slug", ["h100-sxm", "a100-sxm4-80gb", "b200", "mi300x", "t4"])
+@pytest.mark.parametrize("slug", ["h100-sxm", "b200", "mi300x"])
 @pytest.mark.parametrize("name", SIMILAR)
 def test_the_map_is_never_slower_than_the_prediction(name, slug):
     device, case = load(slug), problem(name).cases[0]
@@ -108,7 +113,7 @@ def test_the_map_is_never_slower_than_the_prediction(name, slug):
     assert predict(problem(name), device).seconds == library.seconds
 
 
-@pytest.mark.parametrize("slug", ["h100-sxm", "a100-sxm4-80gb", "b200", "mi300x", "t4", "l40s"])
+@pytest.mark.parametrize("slug", ["h100-sxm", "a100-sxm4-80gb", "b200", "mi300x"])
 @pytest.mark.parametrize("one", [Matmul(4096, 4096, 4096, dtype="fp16"),
                                  Attention(2, 16, 16, 2048, 2048, 128, dtype="fp16")])  # fmt: skip
 def test_the_search_times_a_librarys_schedule_as_the_library_is_timed(slug, one):
@@ -174,15 +179,14 @@ def test_picking_keeps_what_belongs_together():
 
 
 def test_a_grid_of_problems_without_meaning_is_one_line():
-    sizes = {"rows": np.array([64]), "cols": np.array([64])}
-    kinds = {"op": ("softmax",), "direction": ("fwdbwd",)}
-    sweep = Sweep(Grid(operators.load("softmax"), sizes, kinds), (H100,))
-    with pytest.raises(ProblemError, match="softmax takes one direction at a time"):
+    sizes = {"tokens": np.array([64]), "top_k": np.array([9])}
+    sweep = Sweep(Grid(operators.load("moe"), sizes, {}), (H100,))
+    with pytest.raises(ProblemError, match="moe needs top_k <= experts"):
         sweep.check()
-    both = Grid(operators.load("softmax"), sizes, {**kinds, "direction": ("fwd", "fwdbwd")})
+    both = Grid(operators.load("moe"), {**sizes, "top_k": np.array([2, 9])}, {})
     Sweep(both, (H100,)).check()
-    fwd, neither = both.decode(0, 2).groups
-    assert fwd.problem is not None
+    some, neither = both.decode(0, 2).groups
+    assert some.problem is not None
     assert (neither.problem, neither.rows.tolist()) == (None, [1])
 
 

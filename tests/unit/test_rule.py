@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from walker import same, walk
 
@@ -64,14 +64,12 @@ def attention_kernels(draw: st.DrawFn) -> tuple[Schedule, Attention]:
     return Schedule("any", algorithm, (kernel,)), problem
 
 
-@settings(max_examples=800)
 @given(matmul_kernels())
 def test_any_matmul_nest(case):
     schedule, problem = case
     same(schedule, problem.sizes(), problem.elements(), keep=False)
 
 
-@settings(max_examples=800)
 @given(attention_kernels())
 def test_any_attention_nest(case):
     schedule, problem = case
@@ -81,7 +79,6 @@ def test_any_attention_nest(case):
     same(schedule, problem.sizes(), problem.elements(), keep=False)
 
 
-@settings(max_examples=400)
 @given(matmul_kernels())
 def test_the_tile_kept_on_chip_saves_nothing_where_every_loop_turns(case):
     """Body entries are tile changes: the rule's two readings agree once each loop has two trips."""
@@ -94,7 +91,6 @@ def test_the_tile_kept_on_chip_saves_nothing_where_every_loop_turns(case):
         assert (kept.reads, kept.writes) == (entered.reads, entered.writes)
 
 
-@settings(max_examples=300)
 @given(matmul_kernels(), st.integers(0, 5))
 def test_a_finer_loop_inside_a_loop_is_one_loop_in_the_finer_tile(case, at):
     schedule, problem = case
@@ -111,7 +107,6 @@ def test_a_finer_loop_inside_a_loop_is_one_loop_in_the_finer_tile(case, at):
     assert costs[0].kernels[0].passes == costs[1].kernels[0].passes
 
 
-@settings(max_examples=300)
 @given(matmul_kernels(), st.integers(2, 3))
 def test_traffic_is_linear_in_a_batch_on_the_grid(case, times):
     schedule, problem = case

@@ -90,7 +90,7 @@ def test_a_network_runs_in_its_own_format_unless_told_otherwise(cli, arguments, 
 def test_a_title_names_the_format_of_the_weights(cli, command):
     name, *options = command
     title = {}
-    for weights in ((), ("--weights", "w4a16"), ("--weights", "fp16")):
+    for weights in ((), ("--weights", "w4a16")):
         code, out, err = cli(name, "gpt-oss-20b", "-d", "h100-sxm", *options, *weights)
         assert code == 0, err
         title[weights] = out.splitlines()[0]

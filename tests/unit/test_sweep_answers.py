@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perfmodel import operators
@@ -33,7 +33,6 @@ rows = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=150)
 @given(rows, st.integers(1, 9), st.sampled_from([("x", "y"), ("x", "y", "z")]), st.booleans())
 def test_a_front_is_what_nothing_beats(values, chunk, names, apart):
     made = table([row[:3] for row in values], [row[3] for row in values])
@@ -50,7 +49,6 @@ def test_a_front_is_what_nothing_beats(values, chunk, names, apart):
     assert found.matched == found.seen == len(values)
 
 
-@settings(max_examples=100)
 @given(rows, st.integers(1, 9), st.booleans())
 def test_the_best_is_the_least_and_the_first_of_equals(values, chunk, apart):
     made = table([row[:3] for row in values], [row[3] for row in values])
@@ -181,7 +179,6 @@ def test_what_is_no_condition_is_one_line(text, words):
     assert "\n" not in str(caught.value)
 
 
-@settings(max_examples=300)
 @given(st.text(alphabet="xy()<>=!+-*/ .10eandorntlimiter'\"\n", max_size=30))
 def test_any_text_is_a_condition_or_one_error(text):
     try:

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perfmodel import operators
@@ -46,7 +46,6 @@ def rows_of(sweep):
     return [row for table in tables(sweep) for row in table.to_pylist()]
 
 
-@settings(max_examples=60)
 @given(
     st.lists(st.integers(1, 5), min_size=1, max_size=4),
     st.lists(st.integers(1, 3), min_size=1, max_size=2),

@@ -6,7 +6,7 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perfmodel.algorithms import Attention, Matmul
@@ -97,7 +97,6 @@ def by_hand(schedule, problem, concurrent):
     return total
 
 
-@settings(max_examples=150)
 @given(nests, concurrency)
 def test_the_walk_fetches_one_set_of_tiles_a_wave(nest, concurrent):
     schedule, problem = nest
@@ -106,7 +105,6 @@ def test_the_walk_fetches_one_set_of_tiles_a_wave(nest, concurrent):
     assert {n: w.elements for n, w in found.items()} == by_hand(schedule, problem, concurrent)
 
 
-@settings(max_examples=300)
 @given(nests, concurrency)
 def test_the_closed_form_is_the_walk_within_a_factor_of_two(nest, concurrent):
     # Where waves cut across rows of blocks the closed form takes the mean over where they fall.
@@ -135,7 +133,6 @@ def test_the_closed_form_is_unbiased_over_many_nests():
     assert np.quantile(np.abs(np.log(ratios)), 0.9) < np.log(1.2)
 
 
-@settings(max_examples=150)
 @given(nests)
 def test_one_block_at_a_time_fetches_what_the_blocks_ask_for(nest):
     schedule, problem = nest
@@ -145,14 +142,12 @@ def test_one_block_at_a_time_fetches_what_the_blocks_ask_for(nest):
     assert passes(schedule, problem, 1, 0) == pytest.approx(asked)
 
 
-@settings(max_examples=150)
 @given(nests, concurrency)
 def test_what_fits_is_fetched_once(nest, concurrent):
     assert set(walked(*nest, concurrent, 1e18).values()) == {1.0}
     assert set(passes(*nest, concurrent, 1e18).values()) == {1.0}
 
 
-@settings(max_examples=150)
 @given(nests, st.integers(1, 64))
 def test_a_grid_that_runs_at_once_fetches_once(nest, spare):
     loops, _ = parts(*nest)
@@ -161,7 +156,6 @@ def test_a_grid_that_runs_at_once_fetches_once(nest, spare):
     assert set(passes(*nest, everything, 0).values()) == {1.0}
 
 
-@settings(max_examples=200)
 @given(nests, concurrency, st.lists(st.integers(0, 10**7), min_size=2, max_size=4))
 def test_a_larger_cache_never_fetches_more(nest, concurrent, capacities):
     for how in (walked, passes):
@@ -170,7 +164,6 @@ def test_a_larger_cache_never_fetches_more(nest, concurrent, capacities):
             assert all(more[name] <= less[name] + 1e-12 for name in more)
 
 
-@settings(max_examples=200)
 @given(nests, concurrency, st.integers(0, 10**7))
 def test_no_less_than_once_and_no_more_than_the_blocks_ask_for(nest, concurrent, capacity):
     loops, widths = parts(*nest)
@@ -180,7 +173,6 @@ def test_no_less_than_once_and_no_more_than_the_blocks_ask_for(nest, concurrent,
             assert 1 <= value <= asked[name] + 1e-9
 
 
-@settings(max_examples=100)
 @given(attentions(), concurrency, st.integers(1, 10**6), st.integers(1, 500))
 def test_a_mask_never_fetches_more(nest, concurrent, capacity, window):
     schedule, problem = nest

@@ -259,7 +259,7 @@ def _compare(
         for tensor, traffic in part.l2.items()
         if traffic.total_bytes
     }
-    floors = {
+    floors: dict[tuple[str, str], Any] = {
         (part.name, tensor): traffic.read_bytes
         for part in cost.kernels
         for tensor, traffic in part.hbm.items()

@@ -69,8 +69,9 @@ def figure_2(heads: int = 2, br: int = 64, sizes: Sequence[int] = ()) -> tuple[F
         run = replay(kernel.name, problem, config, check=False)
         volume = sum(r.asked.total_bytes for r in run.tensors if r.tensor in "QKVO")
         cost = count(kernel.schedule(FIGURE_2, config), FIGURE_2.sizes(), FIGURE_2.elements())
-        model = sum(cost.kernels[0].l2[name].total_bytes for name in "QKVO")
-        points.append(FigurePoint(bc, heads, scale * volume, model, FIGURE_2_GB[bc], run.equal))
+        model = float(sum(cost.kernels[0].l2[name].total_bytes for name in "QKVO"))
+        asked = float(scale * volume)
+        points.append(FigurePoint(bc, heads, asked, model, FIGURE_2_GB[bc], run.equal))
     return tuple(points)
 
 

@@ -96,7 +96,7 @@ def _tiles(span: tuple[int, int], tile: int) -> list[tuple[int, int]]:
     return [(start, min(start + tile, last)) for start in range(first, last, tile)]
 
 
-def _sees(band: Band, extents: Mapping[str, tuple[int, int]], sizes: Mapping[str, int]) -> bool:
+def _sees(band: Band, extents: Mapping[str, tuple[int, int]], sizes: Mapping[str, Number]) -> bool:
     """Whether any query of the current tile sees any key of it."""
     (q0, q1), (k0, k1) = extents[band.query], extents[band.key]
     shift = int(sizes[band.key]) - int(sizes[band.query])

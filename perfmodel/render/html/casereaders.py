@@ -28,13 +28,9 @@ def graphs(document: Document, results: Results, source: str) -> None:
     """Output of `perfmodel graph`: nodes as cases, and a table of each graph."""
     for graph in document["graphs"]:
         checked([node["prediction"] for node in graph["nodes"]], source)
-        name, total = f"{graph['graph']} on {graph['device']}", graph["time_us"]
         for node in graph["nodes"]:
             results.add_case(node["prediction"], source, f"{graph['graph']}: {node['node']}")
-        results.add_table(name, graph["nodes"])
-        shares = sorted(graph["by_operator_us"].items(), key=lambda item: -item[1])
-        parts = ", ".join(f"{operator} {time / total:.0%}" for operator, time in shares[:3])
-        results.sentences.append(f"{name} takes {total / 1e3:.3g} ms: {parts}.")
+        results.add_table(f"{graph['graph']} on {graph['device']}", graph["nodes"])
 
 
 def whatifs(document: Document, results: Results, source: str) -> None:
@@ -54,29 +50,8 @@ def whatifs(document: Document, results: Results, source: str) -> None:
     results.add_table(f"what-ifs ({source})", document["whatif"])
 
 
-def compared(document: Document, results: Results, source: str) -> None:
-    """The report of `perfmodel compare`; the runs themselves are in its `--output`."""
-    results.add_table(f"errors ({source})", document["report"])
-    if document.get("known"):
-        results.add_table(f"errors by what was known ({source})", document["known"])
-    total = document["report"][-1]
-    if total.get("median_abs_ln") is None or total.get("coverage") is None:
-        return
-    noise = (
-        f"; {total['within_noise']:.0%} of those with known noise are within it"
-        if total.get("within_noise") is not None
-        else ""
-    )
-    results.sentences.append(
-        f"{source}: {document['rows']} measured runs, a median |ln| of "
-        f"{total['median_abs_ln']:.3f}, {total['coverage']:.0%} inside the predicted ranges{noise}."
-    )
-
-
 def swept(document: Document, results: Results, source: str) -> None:
     """The answer to a query of `perfmodel sweep`."""
-    if not isinstance(document["rows"], list):  # number of rows in a comparison
-        return
     checked(document["rows"], source, needed=("device", "time_us"))
     for row in document["rows"]:
         results.add_case(_prediction(row, str(document.get("operator", ""))), source)

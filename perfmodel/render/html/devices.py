@@ -1,13 +1,14 @@
-"""A device on the page: its numbers with their origin."""
+"""A page's devices: their numbers with their origin, as a table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from perfmodel.columns import Row, text
 from perfmodel.errors import PerfmodelError
 from perfmodel.hardware import Device, load
 from perfmodel.hardware.facts import walk
-from perfmodel.render.html.markup import Markup, section, tag
+from perfmodel.render.html.sections import Rows, Section
 from perfmodel.render.roofline import STATUS
 
 _FACTS = {
@@ -24,50 +25,42 @@ _FACTS = {
     "tdp": "board power",
 }
 """Facts of a spec that the page shows, besides the rates of the types in use."""
+_COLUMNS = (
+    text("device", "device"), text("fact", "fact"), text("value", "value"),
+    text("known", "known"), text("source", "source"), text("note", "note"),
+)  # fmt: skip
 
 
-def cards(slugs: Sequence[str], types: Sequence[str]) -> Markup | str:
-    """The section of devices: a card each, and the names of those without a spec."""
+def section(slugs: Sequence[str], types: Sequence[str]) -> Section | None:
+    """A line for each number of the devices, and the names of those without a spec."""
     specs: dict[str, Device] = {}
     for slug in slugs:
         try:
             specs[slug] = load(slug)
         except PerfmodelError:
             continue
-    unknown = [slug for slug in slugs if slug not in specs]
-    if not slugs:
-        return ""
-    return section(
-        "devices", "Devices",
-        tag("div", [_card(slug, device, types) for slug, device in specs.items()], class_="cards"),
-        tag("p", f"Without a spec here, and so without roofs: {', '.join(unknown)}.", class_="note")
-        if unknown else "",
-    )  # fmt: skip
+    rows = [row for device in specs.values() for row in _rows(device, types)]
+    rows += [{"device": slug, "fact": "no spec here, so no roofs"} for slug in slugs
+             if slug not in specs]  # fmt: skip
+    return Section("Devices", rows, _COLUMNS, [Rows()], id="devices") if rows else None
 
 
-def _card(slug: str, device: Device, types: Sequence[str]) -> Markup:
-    facts = tag("dl", _facts(device, [name for name in types if name in device.matrix_types]))
-    heading = tag("strong", device.name), " ", tag("span", slug, class_="note")
-    return tag("div", *heading, facts, class_="card")
-
-
-def _facts(device: Device, types: Sequence[str]) -> Iterator[Markup]:
-    """The numbers of a device; pointing at one tells its origin."""
+def _rows(device: Device, types: Sequence[str]) -> Iterator[Row]:
+    matrix = [name for name in types if name in device.matrix_types]
     labels = {
         **_FACTS,
-        **{f"compute.matrix.{name}": f"{name} matrix" for name in types},
-        **{f"measured.matrix.{name}": f"{name} matrix, measured" for name in types},
+        **{f"compute.matrix.{name}": f"{name} matrix" for name in matrix},
+        **{f"measured.matrix.{name}": f"{name} matrix, measured" for name in matrix},
         "compute.vector.fp32": "fp32 vector",
     }
     facts = {".".join(path): fact for path, fact in walk(device)}
-    for path, label in labels.items():
-        fact = facts.get(path)
-        if fact is None:
-            continue
-        value = str(getattr(fact, "text", "") or getattr(fact, "value", ""))
-        lines = [f"{label}: {value}", f"known: {STATUS[fact.status]}",
-                *([f"note: {fact.note}"] if fact.note else []),
-                *(f"source: {device.sources.get(key, key)}" for key in fact.source)]  # fmt: skip
-        button = tag("button", value, type="button", class_="fact", data_tip="\n".join(lines))
-        yield tag("dt", label)
-        yield tag("dd", button)
+    for path in filter(facts.__contains__, labels):
+        fact = facts[path]
+        yield {
+            "device": device.slug,
+            "fact": labels[path],
+            "value": str(getattr(fact, "text", "") or getattr(fact, "value", "")),
+            "known": STATUS[fact.status],
+            "source": "; ".join(device.sources.get(key, key) for key in fact.source),
+            "note": fact.note or "",
+        }

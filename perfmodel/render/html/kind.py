@@ -221,7 +221,7 @@ class Kind:
             every,
             self._columns(every),
             [*dots, *(bars for bars in stacks if bars), Rows()],
-            list(dict.fromkeys([*_of(documents), *self._sentences(every)])),
+            list(dict.fromkeys([*told(documents), *self._sentences(every)])),
             _assumptions(every, documents),
             self.id,
         )
@@ -334,10 +334,11 @@ def _best(rows: Sequence[Row], key: str) -> Row:
     return min(rows, key=lambda row: _order(row, key))
 
 
-def _of(documents: Sequence[Document]) -> Iterator[str]:
+def told(documents: Sequence[Document]) -> Iterator[str]:
     """Titles and notes of documents. Assumptions have a section of their own."""
     for head in (document.head for document in documents):
-        lines = [head.get("title"), *(head.get("notes") or ())]
+        notes = head.get("notes")
+        lines = [head.get("title"), *(notes if isinstance(notes, list | tuple) else ())]
         yield from (f"{line}." for line in lines if line and not str(line).startswith("assumed: "))
 
 

@@ -106,7 +106,8 @@ def render(
                   for i, each in enumerate(explorer["operators"])}  # fmt: skip
         parts.append(section("explorer", "Explorer", controls.explorer(frames, explorer["note"])))
     types = [str(case["compute_type"]) for case in content.cases if case["compute_type"]]
-    parts.append(Markup(devices.cards(results.devices, list(dict.fromkeys(types)))))
+    facts = devices.section(results.devices, list(dict.fromkeys(types)))
+    parts += [_section(facts, "devices", data)] if facts else []
     parts += [_section(s, f"table-{i}", data) for i, s in enumerate(results.tables)]
     if content.cases or content.assumptions:
         parts.append(_assumptions(content.assumptions))

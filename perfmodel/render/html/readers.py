@@ -25,7 +25,7 @@ from perfmodel.documents import opened
 from perfmodel.errors import TableError, reason
 from perfmodel.plaintext import csv_text
 from perfmodel.render.html import casereaders, cells
-from perfmodel.render.html.kind import Document, of_header
+from perfmodel.render.html.kind import Document, of_header, told
 from perfmodel.render.html.kinds import KINDS
 from perfmodel.render.html.results import Results
 
@@ -36,7 +36,6 @@ READERS: dict[str, Reader] = {
     "predictions": casereaders.predictions,
     "graphs": casereaders.graphs,
     "whatif": casereaders.whatifs,
-    "report": casereaders.compared,
     "rows": casereaders.swept,
 }
 """Readers by the member that identifies their documents."""
@@ -78,14 +77,17 @@ def read(path: str, results: Results) -> None:
 
 def add(document: Json, results: Results, source: str) -> None:
     """Add the contents of a document. Raises `TableError` if it has no results."""
-    kinds = [member for member in READERS if member in document]
+    kinds = [member for member in READERS if member in document
+             and (member != "rows" or isinstance(document[member], list))]  # fmt: skip
     try:
         for member in kinds:
             READERS[member](document, results, source)
     except (LookupError, TypeError, AttributeError, ValueError) as error:
         text = f"no {error}" if isinstance(error, KeyError) else str(error)
         raise TableError(f"{source}: {kinds[0]} are not as perfmodel writes them: {text}") from None
-    if kinds:
+    words = [] if "predictions" in kinds else [*told([Document(source, [], document)])]
+    if kinds:  # of predictions the fields tell the problem
+        results.sentences += words
         return
     tables = {name: rows for name, rows in document.items() if _is_table(rows)}
     matches = [name for name, rows in tables.items() if _is_kind(name, rows)]
@@ -98,6 +100,7 @@ def add(document: Json, results: Results, source: str) -> None:
         results.add_document(name, Document(source, tables[name], head))
     for name in () if matches else tables:
         results.add_table(f"{name} ({source})", tables[name])
+    results.sentences += [] if matches else words
 
 
 def _is_kind(name: str, rows: Iterable[Json]) -> bool:

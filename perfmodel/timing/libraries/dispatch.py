@@ -11,6 +11,7 @@ from perfmodel.timing.libraries.files import find, kernel_facts
 from perfmodel.timing.libraries.naming import (
     caller_of,
     computed_by,
+    implementations,
     is_known,
     matching,
     usual_kernels,
@@ -108,15 +109,14 @@ def _device_kernel(
 
 def usual(op: str, dtype: str, machine: Machine) -> Any:
     """The facts of the kernel that a good library would run on the device; used where none is
-    named."""
+    named. Of an operator without a usual kernel, the first that there is."""
     last = None
     usual_types: set[str] = set()
-    for entry in usual_kernels():
-        kernel = kernel_facts(entry.kernel)
-        if kernel.operator not in computed_by(op):
-            continue
-        usual_types.update(entry.formats)
-        if dtype not in (entry.formats or (dtype,)):
+    choices = [(kernel_facts(entry.kernel), entry.formats) for entry in usual_kernels()]
+    choices = [each for each in choices if each[0].operator in computed_by(op)]
+    for kernel, formats in choices or [(each, ()) for each in implementations(op).values()]:
+        usual_types.update(formats)
+        if dtype not in (formats or (dtype,)):
             continue
         if kernel.runs_on.allows(machine.architecture):
             return kernel

@@ -476,6 +476,8 @@ class Launch:
     """How often it is launched; an expression, whose value may be 0."""
     when: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Types of `dtype` or of a role with which it is launched; empty: with any."""
+    direction: Literal["fwd", "bwd"] = "fwd"
+    """The pass that it belongs to."""
     part: str = ""
     """The word of the timed region that it is: routing. Where the region is said, only those in it
     run; without a word it always runs."""
@@ -483,12 +485,20 @@ class Launch:
 
 @dataclass(frozen=True, kw_only=True)
 class ChainFacts(KernelFacts):
-    """What a library launches for a declared operator: kernels one after another."""
+    """What a library launches for a declared operator: kernels one after another, or the operator's
+    own steps."""
 
     operator: str
     """The declared operator."""
-    launches: tuple[Launch, ...]
+    launches: tuple[Launch, ...] = ()
     """Its kernels, in launch order."""
+    fusion: Literal["", "auto", "fused", "unfused"] = ""
+    """Where it has no launches: the operator's own steps share one kernel (`fused`), have a kernel
+    each (`unfused`), or are fused as is fastest (`auto`). Tiles are searched."""
+    gradient_fusion: Literal["auto", "fused", "unfused"] = "auto"
+    """How the steps of its backward pass are fused."""
+    recompute: tuple[str, ...] | None = None
+    """Tensors that its backward pass makes again; None: as the operator is declared."""
     formats: tuple[str, ...] = ()
     """Types that it supports; empty: all."""
     decoder: str | None = None

@@ -27,6 +27,7 @@ FOLDER = Path(__file__).parent
 """Folder of the shipped files."""
 NAMES = "names"
 """Name of the shipped file that belongs to no library."""
+_CHAIN = {"launches", "fusion"}
 _PARTS = ("library", "kernels", "names", "callers")
 
 
@@ -184,12 +185,12 @@ def entries(documents: Any, others: Entries | None = None) -> Entries:
 def _facts(name: str, home: Document, entry: Mapping[str, Any], table: Entries) -> KernelFacts:
     mapping = dict(_ancestry(name, home, entry, table))
     operator = mapping.get("operator")
-    if not isinstance(operator, str) or (operator not in KINDS and "launches" not in mapping):
+    if not isinstance(operator, str) or (operator not in KINDS and not _CHAIN & mapping.keys()):
         kinds = ", ".join(KINDS)
         raise home.error(
             name,
             "operator",
-            f"no such operator as {operator!r}; write one of {kinds}, or add launches",
+            f"no such operator as {operator!r}; write one of {kinds}, or add launches or fusion",
         )
     identity = {"name": name, "library": home.name, "caller": KernelFacts.caller}
     assert identity.keys() == set(GIVEN)

@@ -85,9 +85,7 @@ function tell(node) {
   const chart = data.charts[node?.closest("figure")?.id];
   tip.hidden = !node;
   if (!node) return;
-  const text =
-    node.dataset.tip ??
-    (chart.table ? described(chart, node.dataset.row) : node.getAttribute("aria-label"));
+  const text = chart.table ? described(chart, node.dataset.row) : node.ariaLabel;
   const [title, ...lines] = text.split("\n");
   const pairs = lines.map((line) => line.split(/: (.*)/s));
   const list = pairs.map(([term, words]) => [el("dt", {}, term), el("dd", {}, words)]);
@@ -101,7 +99,7 @@ function tell(node) {
   tip.style.top = `${(y > 4 ? y : at.bottom + 10) + window.scrollY}px`;
 }
 for (const event of ["mouseover", "focusin"])
-  document.addEventListener(event, ({ target }) => tell(target.closest?.(`${MARKS},[data-tip]`)));
+  document.addEventListener(event, ({ target }) => tell(target.closest?.(MARKS)));
 document.addEventListener("focusout", () => tell(null));
 const choose = (mark) => {
   if (data.charts[mark?.closest("figure").id]?.choose) pick(Number(mark.dataset.row));
@@ -242,9 +240,9 @@ function tableOf(parent) {
   function line(i) {
     const chooses = id === "cases" && { class: i === picked && "selected", onclick: () => pick(i) };
     const content = texts(i).map((text, j) => {
-      const kind = columns[j].number ? "number" : text.length > 40 && "clip";
+      const kind = columns[j].number ? "number" : text.length > 40 && "long";
       const button = chooses && !j && el("button", { type: "button", class: "fact" }, text);
-      return el("td", { class: kind, title: kind === "clip" && text }, button || text);
+      return el("td", { class: kind }, button || text);
     });
     return el("tr", chooses || {}, content);
   }

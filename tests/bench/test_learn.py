@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from folders import ROOT
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perfmodel import Matmul, load, predict
@@ -45,7 +45,6 @@ def product(size: int, device: str = "h200-sxm", **options):
 # ---- The mathematics -----------------------------------------------------------------------------
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.floats(0.0, 4.0), st.floats(0.7, 1.5), st.integers(0, 2**31))
 def test_start_and_factor_are_found_again(start, factor, seed):
     random = np.random.default_rng(seed)
@@ -55,7 +54,6 @@ def test_start_and_factor_are_found_again(start, factor, seed):
     assert found == pytest.approx((start, factor), abs=0.35, rel=0.1)
 
 
-@settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**31))
 def test_a_left_out_run_is_predicted_as_if_it_had_never_been_there(seed):
     random = np.random.default_rng(seed)
@@ -112,7 +110,6 @@ def test_other_architectures_kernels_and_frameworks_keep_the_model(learned, devi
         assert product(2048) != plain
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.integers(16, 16384), st.floats(1.0, 3.0))
 def test_no_correction_beats_the_floor(learned, size, times):
     fast = replace(
@@ -183,7 +180,6 @@ def test_the_record_leaves_alone_what_it_has_no_runs_of(options):
     assert served(64, **options) == served(64, learned=False, **options)
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.integers(1, 16384), st.floats(1.0, 3.0), st.sampled_from(["h100-sxm", "b200", "l40s"]))
 def test_a_faster_memory_never_slows_a_corrected_prediction(size, times, slug):
     device = load(slug)

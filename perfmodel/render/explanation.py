@@ -1,19 +1,31 @@
-"""An explanation as text, Markdown or JSON, with the same lines."""
+"""An explanation as text, Markdown, LaTeX or JSON: the first three have the same lines."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from perfmodel.columns import Column, row_of
 from perfmodel.napkin.explain import Explanation, KernelPage, Tiling
-from perfmodel.render.markdown import escaped
+from perfmodel.render.formats import latex, markdown
 from perfmodel.units import binary, seconds, si
 
 SCHEMA_VERSION = 1
 _BOX = "    "
+_LOOPS = "Loop nest"
+_PREAMBLE = r"""\documentclass{article}
+\usepackage[utf8]{inputenc}
+\usepackage[T1]{fontenc}
+\usepackage{amsmath}
+\usepackage{amssymb}
+\allowdisplaybreaks
+\sloppy
+\begin{document}
+"""
+Writer = Callable[[Any], str]
+"""Writes a formula."""
 
 
 def show(expression: Any) -> str:
@@ -38,28 +50,73 @@ def show(expression: Any) -> str:
     return text.replace("**", "^").replace("*", "·").replace("sqrt", "√")
 
 
-def text(explanation: Explanation) -> Iterator[str]:
+def mathematics(expression: Any) -> str:
+    """A formula as LaTeX's, between dollars."""
+    import sympy
+
+    plain = sympy.sympify(expression)
+    names = {s: _symbol(str(s)) for s in plain.free_symbols}
+    return f"${sympy.latex(plain, symbol_names=names, mul_symbol='dot')}$"
+
+
+def _symbol(name: str) -> str:
+    if name == "σ":
+        return r"\sigma"
+    head, _, axis = name.partition("_")
+    if axis:
+        return rf"{head}_{{{_word(axis)}}}"
+    return _word(name)
+
+
+def _word(name: str) -> str:
+    return name if len(name) == 1 else rf"\mathrm{{{name.replace('_', chr(92) + '_')}}}"
+
+
+def as_text(explanation: Explanation) -> Iterator[str]:
     """For the terminal."""
     yield f"{_title(explanation)}\n"
     yield from (f"{line}\n" for line in _head(explanation))
     for number, page in enumerate(explanation.kernels, 1):
         yield f"\nKernel {number}: {' + '.join(page.nest.steps)}\n"
-        for heading, body in _sections(explanation, page):
+        for heading, body in _sections(explanation, page, show):
             yield f"\n  {heading}\n"
             yield from (f"{_BOX}{line}\n" for line in body)
 
 
-def markdown(explanation: Explanation) -> Iterator[str]:
+def as_markdown(explanation: Explanation) -> Iterator[str]:
     """Headings, and bodies as code blocks, so that columns stay aligned."""
-    yield f"## {escaped(_title(explanation))}\n\n"
-    yield "\n".join(f"{escaped(line)}  " for line in _head(explanation)) + "\n"
+    yield f"## {markdown(_title(explanation))}\n\n"
+    yield "\n".join(f"{markdown(line)}  " for line in _head(explanation)) + "\n"
     for number, page in enumerate(explanation.kernels, 1):
-        yield f"\n### Kernel {number}: {escaped(' + '.join(page.nest.steps))}\n"
-        for heading, body in _sections(explanation, page):
+        yield f"\n### Kernel {number}: {markdown(' + '.join(page.nest.steps))}\n"
+        for heading, body in _sections(explanation, page, show):
             fence = _fence(body)
-            yield f"\n**{escaped(heading)}**\n\n{fence}text\n"
+            yield f"\n**{markdown(heading)}**\n\n{fence}text\n"
             yield from (f"{line}\n" for line in body)
             yield f"{fence}\n"
+
+
+def as_latex(explanation: Explanation) -> Iterator[str]:
+    """A complete document with the standard article class and amsmath."""
+    yield f"{_PREAMBLE}\\section*{{{latex(_title(explanation))}}}\n"
+    yield "\n\n".join(map(latex, _head(explanation))) + "\n"
+    for number, page in enumerate(explanation.kernels, 1):
+        yield f"\n\\subsection*{{Kernel {number}: {latex(' + '.join(page.nest.steps))}}}\n"
+        for heading, body in _sections(explanation, page, mathematics):
+            yield f"\n\\paragraph{{{latex(heading)}}}\n"
+            if heading == _LOOPS:
+                lines = "".join(f"{line}\n" for line in body).replace("·", "*")
+                plain = lines.encode("ascii", "replace").decode()
+                yield f"\\begin{{verbatim}}\n{plain}\\end{{verbatim}}\n"
+            else:
+                yield "".join(f"\n\\noindent {_mixed(line)}\n" for line in body)
+    yield "\\end{document}\n"
+
+
+def _mixed(line: str) -> str:
+    """A line with formulas between dollars, its other text escaped."""
+    parts = re.split(r"(\$[^$]*\$)", line)
+    return "".join(part if part.startswith("$") else latex(part) for part in parts)
 
 
 def _fence(lines: list[str]) -> str:
@@ -87,20 +144,22 @@ def _head(explanation: Explanation) -> Iterator[str]:
     yield "Tiles: g_a of an axis spread over blocks, s_a of an axis streamed; counts in elements."
 
 
-def _sections(explanation: Explanation, page: KernelPage) -> Iterator[tuple[str, list[str]]]:
-    yield "Loop nest", ["  " * depth + line for depth, line in page.loops]
+def _sections(
+    explanation: Explanation, page: KernelPage, show: Writer
+) -> Iterator[tuple[str, list[str]]]:
+    yield _LOOPS, ["  " * depth + line for depth, line in page.loops]
     yield "What each axis allows", list(_verdicts(page))
     if page.formulas is None:
         yield "Formulas", [page.note]
     else:
-        yield "Traffic of each tensor", list(_traffic(page))
-        yield "Transfer cost H and memory M", list(_cost(page))
-        yield "Best tile", list(_optimum(page))
-    yield "Lower bound", list(_bound(page))
+        yield "Traffic of each tensor", list(_traffic(page, show))
+        yield "Transfer cost H and memory M", list(_cost(page, show))
+        yield "Best tile", list(_optimum(page, show))
+    yield "Lower bound", list(_bound(page, show))
     if page.numbers is not None:
         yield (
             f"On {explanation.device.name if explanation.device else ''}",
-            list(_numbers(explanation, page)),
+            list(_numbers(explanation, page, show)),
         )
 
 
@@ -117,7 +176,7 @@ def _verdicts(page: KernelPage) -> Iterator[str]:
         yield f"{axis}: {' or '.join(ways) or 'hold whole'}" + "".join(f" — {r}" for r in reasons)
 
 
-def _traffic(page: KernelPage) -> Iterator[str]:
+def _traffic(page: KernelPage, show: Writer) -> Iterator[str]:
     assert page.formulas is not None
     tables = (("read", page.formulas.reads), ("write", page.formulas.writes))
     for verb, table in tables:
@@ -125,7 +184,7 @@ def _traffic(page: KernelPage) -> Iterator[str]:
             yield f"{verb:<5} {name:<6} {show(formula)}"
 
 
-def _cost(page: KernelPage) -> Iterator[str]:
+def _cost(page: KernelPage, show: Writer) -> Iterator[str]:
     assert page.formulas is not None
     yield f"H = {show(page.formulas.transfer)}"
     yield f"M ≥ {show(page.formulas.memory)}"
@@ -136,14 +195,14 @@ def _cost(page: KernelPage) -> Iterator[str]:
     yield f"M ≥ {show(page.formulas.smooth_memory)}"
 
 
-def _optimum(page: KernelPage) -> Iterator[str]:
+def _optimum(page: KernelPage, show: Writer) -> Iterator[str]:
     best = page.optimum
     if best is None:
         yield "no closed form: the leading terms do not settle the tiles; the search below does"
         return
     for axis, formula in best.tiles.items():
-        yield f"{tile_name(page, axis)}* = {show(formula)}"
-    thin = ", ".join(tile_name(page, axis) for axis in best.vanishing)
+        yield f"{_tile(page, axis, show)}* = {show(formula)}"
+    thin = ", ".join(_tile(page, axis, show) for axis in best.vanishing)
     if thin:
         yield f"{thin} as thin as allowed: H does not depend on it"
     terms = [
@@ -160,26 +219,31 @@ def _optimum(page: KernelPage) -> Iterator[str]:
     )
 
 
-def tile_name(page: KernelPage, axis: str) -> str:
+def _tile(page: KernelPage, axis: str, show: Writer) -> str:
     """g_q, s_x, or g_r·g_q where only a product is determined."""
+    import sympy
+
     parts = axis.split("·")
-    return "·".join(f"{'g' if part in page.nest.grid else 's'}_{part}" for part in parts)
+    sides = (f"{'g' if part in page.nest.grid else 's'}_{part}" for part in parts)
+    return "·".join(show(sympy.Symbol(side)) for side in sides)
 
 
-def _bound(page: KernelPage) -> Iterator[str]:
+def _bound(page: KernelPage, show: Writer) -> Iterator[str]:
     yield f"{page.bound.name}"
     yield f"H ≥ {show(page.bound.value)}" + (
         " (order of magnitude)" if page.bound.order_only else ""
     )
 
 
-def _numbers(explanation: Explanation, page: KernelPage) -> Iterator[str]:
+def _numbers(explanation: Explanation, page: KernelPage, show: Writer) -> Iterator[str]:
     numbers = page.numbers
     assert numbers is not None
     dtype = explanation.case.dtype
     yield f"M = {numbers.memory:,.0f} elements of {dtype} in a block's shared memory and registers"
     if numbers.best is not None:
-        tiles = ", ".join(f"{tile_name(page, a)} = {t:,.0f}" for a, t in numbers.best_tiles.items())
+        tiles = ", ".join(
+            f"{_tile(page, a, show)} = {t:,.0f}" for a, t in numbers.best_tiles.items()
+        )
         factor = numbers.best / numbers.bound
         yield f"H* = {numbers.best:,.0f} elements{f' at {tiles}' if tiles else ''}"
         yield f"lower bound {numbers.bound:,.0f} elements; H* is {factor:.3g}× that"
@@ -187,14 +251,14 @@ def _numbers(explanation: Explanation, page: KernelPage) -> Iterator[str]:
             names = ", ".join(numbers.saturated)
             yield f"the best tile of {names} exceeds it: held whole, each tensor crosses once"
     if numbers.granules:
-        rules = ", ".join(f"{tile_name(page, a)} by {n}" for a, n in numbers.granules.items())
+        rules = ", ".join(f"{_tile(page, a, show)} by {n}" for a, n in numbers.granules.items())
         yield f"divisibility (instruction shape, 128-byte lines): {rules}"
     for tiling in numbers.tilings:
-        yield from _tiling(page, tiling)
+        yield from _tiling(page, tiling, show)
 
 
-def _tiling(page: KernelPage, tiling: Tiling) -> Iterator[str]:
-    tiles = ", ".join(f"{tile_name(page, a)} = {t}" for a, t in tiling.tiles.items()) or "whole"
+def _tiling(page: KernelPage, tiling: Tiling, show: Writer) -> Iterator[str]:
+    tiles = ", ".join(f"{_tile(page, a, show)} = {t}" for a, t in tiling.tiles.items()) or "whole"
     yield (
         f"{tiling.what}: {tiles}; {tiling.threads} threads, {tiling.stages} buffers, "
         f"{binary(tiling.shared_bytes)} shared, {binary(tiling.register_bytes)} registers"
@@ -275,7 +339,7 @@ _EXPLANATION = (
 )
 
 
-def json_text(explanation: Explanation) -> Iterator[str]:
+def as_json(explanation: Explanation) -> Iterator[str]:
     """One JSON document."""
     yield (
         json.dumps({"schema_version": SCHEMA_VERSION} | row_of(explanation, _EXPLANATION), indent=1)

@@ -49,17 +49,17 @@ def test_a_masked_name_is_timed_as_any_other_unknown_one(table):
     assert found.iloc[:2].to_numpy() != pytest.approx(found.iloc[2:].to_numpy()), "harnesses stay"
 
 
-@pytest.mark.parametrize("slug", names())
-def test_a_data_sheet_has_nothing_measured_and_all_else(slug):
-    device = load(slug)
-    sheet = datasheet(device)
-    if sheet is device:
-        assert device.kind == "cpu"
-        return
-    kept = {path: fact for path, fact in walk(device) if fact.status != "measured"}
-    kept = {path: fact for path, fact in kept.items() if path[0] != "measured"}
-    assert dict(walk(sheet)) == kept
-    assert sheet.measured is None
+def test_a_data_sheet_has_nothing_measured_and_all_else():
+    for slug in names():
+        device = load(slug)
+        sheet = datasheet(device)
+        if sheet is device:
+            assert device.kind == "cpu"
+            continue
+        kept = {path: fact for path, fact in walk(device) if fact.status != "measured"}
+        kept = {path: fact for path, fact in kept.items() if path[0] != "measured"}
+        assert dict(walk(sheet)) == kept
+        assert sheet.measured is None
 
 
 def test_a_data_sheet_is_a_device_that_can_be_predicted():
