@@ -156,7 +156,7 @@ class Floors:
             shards=plan.copies,
         )  # fmt: skip
         frozen = self.frozen_bytes / (plan.copies if plan.zero == 3 else 1)
-        return float(states.total + frozen) / shares
+        return float(sum(states.values()) + frozen) / shares
 
     def seconds(self, plan: Plan) -> float:
         """Least seconds of a step, by its operations."""
