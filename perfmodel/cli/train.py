@@ -29,6 +29,7 @@ from perfmodel.render import steps as render
 from perfmodel.render.chart import Chart
 from perfmodel.render.page import Page
 from perfmodel.render.refused import all_of
+from perfmodel.render.report import Report
 from perfmodel.training.plan import Plan
 from perfmodel.training.result import Step
 from perfmodel.training.trainingrun import TrainingRun, cost
@@ -103,7 +104,7 @@ def train(asked: Asked, run: TrainingRun, values: Values, shown: Shown, drawing:
         --global-batch 1024 --fastest
     """
     if asked.plan is not None:
-        _search(asked, run, values(), shown)
+        shown.emit(_search(asked, run, values()))
         return
     grid = Grid(
         {
@@ -137,7 +138,7 @@ def train(asked: Asked, run: TrainingRun, values: Values, shown: Shown, drawing:
         raise click.exceptions.Exit(1)
 
 
-def _search(asked: Asked, run: TrainingRun, values: Mapping[str, list[Any]], shown: Shown) -> None:
+def _search(asked: Asked, run: TrainingRun, values: Mapping[str, list[Any]]) -> Report:
     """The fastest plans on each number of devices of each place."""
     from perfmodel.training import planning
 
@@ -170,7 +171,7 @@ def _search(asked: Asked, run: TrainingRun, values: Mapping[str, list[Any]], sho
         raise click.exceptions.Exit(1)
     costs = [cost(run, step, load(step.device)) for step in steps if run.tokens]
     report = render.several(steps, [], asked.convention, costs)
-    shown.emit(replace(report, notes=[*report.notes, *sentences]))
+    return replace(report, notes=[*report.notes, *sentences])
 
 
 def _steps(asked: Asked, grid: Grid) -> tuple[list[Step], list[tuple[str, str]]]:
