@@ -45,8 +45,11 @@ class Copies:
     """Launch times."""
     host_bytes_per_s: float | None = None
     """One direction of the link to the host's memory; None where the device's spec has none."""
-    layers: dict[tuple[str, str, bool], Stretch] = field(default_factory=dict, compare=False)
-    """Cache of timed layers by segment, pass, and whether the micro-batch is the last."""
+    layers: dict[tuple[str, str, bool], tuple[Stretch, float]] = field(
+        default_factory=dict, compare=False
+    )
+    """Cache of timed layers, with the seconds that exchanges of copies add, by segment, pass, and
+    whether the micro-batch is the last."""
 
     @cached_property
     def _stack(self) -> Stack:

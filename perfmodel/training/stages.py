@@ -29,14 +29,15 @@ class Part:
 
     def forward(self, copies: Copies) -> Stretch:
         """The forward pass of one micro-batch."""
-        passes = [_forward(w, copies).times(w.repeat) for w in self.work]
+        passes = [_layer(w, copies, "forward")[0].times(w.repeat) for w in self.work]
         return joined([*_entry(self, copies), *passes])
 
     def backward(self, copies: Copies, *, last: bool) -> Stretch:
         """The backward pass of one micro-batch, with recomputation; `last` for the last one of a
         step."""
-        work = reversed(self.work)
-        passes = [_backward(w, copies, last=last).times(w.repeat) for w in work]
+        passes = [
+            _layer(w, copies, "backward", last=last)[0].times(w.repeat) for w in reversed(self.work)
+        ]
         return joined([*_entry(self, copies), *passes])
 
     def weight_share(self) -> float:
@@ -50,22 +51,25 @@ class Part:
         return wgrad / total if total else 0.0
 
 
-def _forward(work: LayerWork, copies: Copies) -> Stretch:
-    """One layer's forward pass; segments of a network have equal layers."""
-    key = (work.segment.name, "forward", False)
+def _layer(
+    work: LayerWork, copies: Copies, way: str, *, last: bool = False
+) -> tuple[Stretch, float]:
+    """One layer's forward pass, or its backward pass after its recomputation, and the seconds that
+    exchanges of copies add to it. Segments of a network have equal layers."""
+    key = (work.segment.name, f"{way} of {len(work.again)}", last)
     if key not in copies.layers:
-        layer = work.stretch("forward", copies.host, copies.links.seconds)
-        copies.layers[key] = copies.forward(layer, work.segment)
-    return copies.layers[key]
-
-
-def _backward(work: LayerWork, copies: Copies, *, last: bool) -> Stretch:
-    """One layer's backward pass, after its recomputation."""
-    key = (work.segment.name, f"backward of {len(work.again)}", last)
-    if key not in copies.layers:
-        rerun = work.stretch("again", copies.host, copies.links.seconds)
-        layer = rerun.then(work.stretch("backward", copies.host, copies.links.seconds))
-        copies.layers[key] = copies.backward(layer, work.segment, last=last)
+        ways = ("again", "backward") if way == "backward" else (way,)
+        bare = [work.stretch(each, copies.host, copies.links.seconds) for each in ways]
+        layer, segment = joined(bare), work.segment
+        layer = (
+            copies.forward(layer, segment)
+            if way == "forward"
+            else copies.backward(layer, segment, last=last)
+        )
+        wait = layer.device_seconds
+        for each in bare:
+            wait -= each.device_seconds
+        copies.layers[key] = layer, wait
     return copies.layers[key]
 
 
@@ -75,13 +79,9 @@ def exposed_seconds(part: Part, copies: Copies) -> float:
     passes = 2 if copies.plan.training else 1
     seconds = passes * accumulation * copies.gather_seconds(part.work[0].segment)
     for work in part.work:
-        forward = work.stretch("forward", copies.host, copies.links.seconds).device_seconds
-        rerun = work.stretch("again", copies.host, copies.links.seconds).device_seconds
-        backward = work.stretch("backward", copies.host, copies.links.seconds).device_seconds
-        f_wait = _forward(work, copies).device_seconds - forward
-        b_wait = _backward(work, copies, last=False).device_seconds - rerun - backward
-        last_wait = _backward(work, copies, last=True).device_seconds - rerun - backward
-        seconds += work.repeat * (accumulation * f_wait + (accumulation - 1) * b_wait + last_wait)
+        forward = _layer(work, copies, "forward")[1]
+        backward, final = (_layer(work, copies, "backward", last=x)[1] for x in (False, True))
+        seconds += work.repeat * (accumulation * forward + (accumulation - 1) * backward + final)
     return seconds
 
 

@@ -62,7 +62,7 @@ def predict_step(
     order = schedule(plan.schedule_kind, plan.pipeline, plan.accumulation, plan.chunks)
     cut = parts(work, order.parts)
     timing = _timing(cut, order, copies)
-    stage = _places(order, cut)[timing.busiest]
+    stage = order.by_stage(cut)[timing.busiest]
     pairs = [pair for part in stage for pair in part.segments]
     last = update(pairs, plan, device, constants)
     tail = copies.exit_seconds(pairs) if plan.training else 0.0
@@ -163,7 +163,7 @@ def _timing(cut: Sequence[Part], order: Schedule, copies: Copies) -> Timed:
     sums = sum(
         part.backward(copies, last=True).steady_seconds
         - part.backward(copies, last=False).steady_seconds
-        for part in _places(order, cut)[stage]
+        for part in order.by_stage(cut)[stage]
     )
     return Timed(
         line.barrier_seconds + sums,
@@ -187,20 +187,11 @@ def _send_seconds(first: Part, copies: Copies) -> float:
     return copies.links.take("send-receive", x.bytes / shared, "pipeline").seconds
 
 
-def _places(order: Schedule, cut: Sequence[Part]) -> list[list[Part]]:
-    """The parts that each stage holds."""
-    stages: list[list[Part]] = [[] for _ in range(order.stages)]
-    for path in order.paths:
-        for part, (stage, _) in enumerate(path):
-            stages[stage].append(cut[part])
-    return stages
-
-
 def _memory(order: Schedule, cut: Sequence[Part], plan: Plan, device: Device) -> Memory:
     """Memory of the fullest stage."""
     flights = order.peak_held() * order.parts / order.stages
     fullest: dict[tuple[tuple[int, int], ...], tuple[float, list[tuple[Segment, int]]]] = {}
-    for stage, flight in zip(_places(order, cut), flights, strict=True):
+    for stage, flight in zip(order.by_stage(cut), flights, strict=True):
         pairs = [pair for part in stage for pair in part.segments]
         key = tuple((id(segment), count) for segment, count in pairs)
         load = float(flight) / max(len(stage), 1)

@@ -53,6 +53,8 @@ REPEATED = {
     "test_chains::test_a_launch_without_meaning_says_which": _APART,
     "test_chains::test_arrays_of_a_chain_are_its_single_problems": _EQUAL,
     "test_serving_search::test_pools_are_the_best_of_every_split": _EQUAL,
+    "test_training_run::test_a_checkpoint_has_master_weights_and_states_once": "counts states",
+    "test_training_run::test_hours_are_tokens_over_the_rate_and_all_else_follows": _FIRST,
     "test_step_laws::test_graphs_and_quicker_hosts_take_no_longer": _EQUAL,
     "test_step_laws::test_shards_of_one_copy_are_the_whole": _EQUAL,
     "test_step_laws::test_recomputing_more_never_holds_more_between_passes": _EQUAL,

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 from draws import Draws
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfmodel.algorithms import Attention, Matmul, Rowwise
@@ -112,6 +112,7 @@ def predicted(problem, device: Device):
     return None if found is None else found.one(0)
 
 
+@settings(max_examples=150)
 @given(problems, DEVICES)
 def test_no_rate_exceeds_the_peak_of_the_unit_that_multiplies(problem, device):
     found = predicted(problem, device)

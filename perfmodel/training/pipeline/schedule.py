@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from perfmodel.training.pipeline.orders import BW, PASSES, B, F, W
 Place = tuple[int, int]
 """Stage and chunk."""
 Path = tuple[Place, ...]
+T = TypeVar("T")
 
 # Schedules in the cache, the largest of a few hundred kB: a sweep reuses the same few.
 _KEPT = 64
@@ -137,6 +138,14 @@ class Schedule:
             for part, place in enumerate(path):
                 table[place] = values[part]
         return table
+
+    def by_stage(self, parts: Sequence[T]) -> list[list[T]]:
+        """The parts of the model that each stage holds."""
+        stages: list[list[T]] = [[] for _ in range(self.stages)]
+        for path in self.paths:
+            for part, (stage, _) in zip(parts, path, strict=True):
+                stages[stage].append(part)
+        return stages
 
     def peak_held(self, held: np.ndarray | None = None) -> np.ndarray:
         """Peak of what each stage holds for micro-batches between their F and W, shape (stages,).
