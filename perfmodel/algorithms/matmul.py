@@ -205,13 +205,13 @@ class Matmul(Problem):
         return product([2, self.batch, self.m, self.n, self.k])
 
 
-def matmul(*, dequantise: bool = False, promote_every: int | None = None) -> Algorithm:
+def matmul(*, dequantise: int = 0, promote_every: int | None = None) -> Algorithm:
     """One contraction over k.
 
-    `dequantise` widens the weights first: one vector operation a weight (unpack and scale, two
-    packed 16-bit numbers at a time). `promote_every` adds partial sums over that many k to fp32
-    accumulators with their block scales: two vector operations an output each time (DeepGEMM's
-    two-level accumulation).
+    `dequantise` widens the weights first, by so many vector operations a weight (one: unpack and
+    scale, two packed 16-bit numbers at a time). `promote_every` adds partial sums over that many k
+    to fp32 accumulators with their block scales: two vector operations an output each time
+    (DeepGEMM's two-level accumulation).
     """
     parts = [
         Tensor("A", ("b", "m", "k")),
@@ -222,7 +222,7 @@ def matmul(*, dequantise: bool = False, promote_every: int | None = None) -> Alg
     weights = "B"
     if dequantise:
         parts.append(Tensor("Bw", ("b", "k", "n")))
-        steps.append(Step("dequantise", "map", ("B",), ("Bw",), vector=1))
+        steps.append(Step("dequantise", "map", ("B",), ("Bw",), vector=dequantise))
         weights = "Bw"
     promotion = 2 / promote_every if promote_every else 0.0
     steps.append(Step("multiply", "contraction", ("A", weights), ("C",), ("k",), vector=promotion))

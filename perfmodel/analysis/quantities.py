@@ -24,7 +24,7 @@ from perfmodel.timing.machine import machine
 from perfmodel.timing.runs import paced
 from perfmodel.units import binary, seconds, si
 
-LAUNCH = ("kernel_gap", "split_price")
+LAUNCH = ("kernel_gap", "split_price", "combine_price")
 """Constants of launch overhead, besides the times of harness and host."""
 
 

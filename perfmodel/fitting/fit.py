@@ -60,6 +60,10 @@ def _main(arguments: Sequence[str] | None) -> None:
     parser.add_argument("table", nargs="+", help="measured-run tables (CSV, CSV.gz, Parquet)")
     parser.add_argument("--output", default=str(Path(known.__file__).parent), help="folder")
     parser.add_argument("--steps", type=int, default=STEPS)
+    parser.add_argument(
+        "--unfitted", nargs="*", default=[],
+        help="tables of operators that get a range and no constant, such as chains of kernels",
+    )  # fmt: skip
     args = parser.parse_args(arguments)
     folder = Path(args.output)
     folder.mkdir(parents=True, exist_ok=True)  # so that a bad path fails before the fit
@@ -69,10 +73,13 @@ def _main(arguments: Sequence[str] | None) -> None:
     constants, linear = fitted_to(
         rows, sample(table.replace({"flag": {"timer_floor": ""}})), args.steps
     )
+    spread = ranges.table_of(linear, table)
+    for name in args.unfitted:
+        spread["families"] |= ranges.unfitted(tidy(read_table(name)))
     texts = {
         "constants.yaml": constants_text(constants),
         "runs.yaml": timed.text(linear.runs.values()),
-        "spread.yaml": ranges.text(ranges.table_of(linear, table)),
+        "spread.yaml": ranges.text(spread),
     }
     for name, text in texts.items():
         with replacing(str(folder / name)) as partial:

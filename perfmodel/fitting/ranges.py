@@ -9,6 +9,7 @@ sibling          devices left out, others of their architecture kept
 calibrated       architectures left out, their devices' measured rates kept
 generation       architectures left out, with datasheets alone
 named            frameworks left out
+unseen           sources left out: frameworks and how they are timed come in other pairs
 assumed          names of implementations, or of harnesses, blanked
 
 Groups (one source, device and implementation) have equal weight for any number of runs: a new group
@@ -43,6 +44,7 @@ from perfmodel.timing.architectures import architecture_of
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.knowledge import LEVELS, is_calibrated, signature
 from perfmodel.timing.libraries import AttentionFacts, caller_of, framework_of, kernels
+from perfmodel.timing.spread import FIRST_GUESS
 from perfmodel.validation.compare import predict_table
 from perfmodel.validation.judging import LEFT_OUT
 from perfmodel.validation.masking import datasheet, unnamed
@@ -58,6 +60,9 @@ TAILS = (0.1, 0.9)
 _EDGES_US = (10.0, 40.0, 200.0, 1000.0)
 # Fewest rows and groups of a bin, and the rows from which a group has full weight.
 _FEWEST, _FEWEST_GROUPS, _WHOLE = 40, 3, 8
+# Least half-width of operators to which nothing is fitted: two frameworks' kernels of one attention
+# differ by so much (docs/accuracy/in-sample.csv, noise).
+_UNFITTED_LEAST = 0.1
 # Times of a framework's call on one kind of host spread by so much.
 _CALL_SPREAD = 1.25
 # Columns that identify a problem.
@@ -165,7 +170,7 @@ def between_frameworks(table: pd.DataFrame, predicted: pd.DataFrame) -> dict[str
 
 
 def kernels_of(predicted: pd.DataFrame) -> dict[str, dict[str, list[str]]]:
-    """Devices, architectures and named kernels of the runs in the fit, by family."""
+    """Devices, architectures, named kernels and harnesses of the runs in the fit, by family."""
     rows = predicted[predicted["predicted_us"].notna()]
     family = families(rows)
     signatures = [
@@ -175,12 +180,19 @@ def kernels_of(predicted: pd.DataFrame) -> dict[str, dict[str, list[str]]]:
             rows["implementation"], rows["kernel"], rows["known_implementation"], strict=True
         )
     ]  # fmt: skip
-    runs = rows.assign(family=family, ran=signatures, architecture=labels(rows, "architecture"))
+    timed = [
+        signature(framework_of(str(name)), str(harness)) if name else ""
+        for name, harness in zip(rows["implementation"], rows["harness"], strict=True)
+    ]
+    runs = rows.assign(
+        family=family, ran=signatures, timed=timed, architecture=labels(rows, "architecture")
+    )
     return {
         str(name): {
             "devices": sorted(set(group["device"])),
             "architectures": sorted(set(group["architecture"]) - {"other"}),
             "kernels": sorted(set(group["ran"]) - {""}),
+            "harnesses": sorted(set(group["timed"]) - {""}),
         }
         for name, group in runs.groupby("family")
     }
@@ -269,7 +281,11 @@ def table_of(fit: Linearised, runs: pd.DataFrame) -> dict[str, Any]:
             "named": names,
             "assumed": _factors(fit, "implementation", values, widths),
         },
-        "harness": {"known": [1.0, 1.0], "assumed": _factors(fit, "harness", values, widths)},
+        "harness": {
+            "known": [1.0, 1.0],
+            "unseen": unseen(predicted),
+            "assumed": _factors(fit, "harness", values, widths),
+        },
     }
     facts, extra = kernels_of(predicted), _assumed_by_family(fit, values, widths)
     return {
@@ -278,6 +294,36 @@ def table_of(fit: Linearised, runs: pd.DataFrame) -> dict[str, Any]:
         "families": {
             name: {**entry, **extra.get(name, {}), **facts[name]} for name, entry in widths.items()
         },
+    }
+
+
+def unseen(predicted: pd.DataFrame) -> list[float]:
+    """The factor for runs of a source, by the ranges of all the others.
+
+    Constants stay as they are: without a source they move too little to matter (docs/accuracy.md).
+    """
+    values: list[np.ndarray] = []
+    weights: list[np.ndarray] = []
+    for source in predicted["source"].unique():
+        mine = predicted["source"] == source
+        missed = Missed(spread_of(predicted[~mine])).add(predicted[mine])
+        values, weights = values + missed.values, weights + missed.weights
+    every = Missed({})
+    every.values, every.weights = values, weights
+    return every.factors()
+
+
+def unfitted(table: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    """Ranges of operators to which no constant is fitted, such as chains of kernels, by name; of
+    the runs whose kernel is known. A family that spreads further than a first guess has none, and
+    no family is known better than that where no kernel is named."""
+    predicted = predict_table(table, learned=False)
+    predicted = predicted[predicted["known_implementation"] != "assumed"]
+    facts, least = kernels_of(predicted), {"": _UNFITTED_LEAST}
+    return {
+        name: {**entry, "assumed": [-FIRST_GUESS, FIRST_GUESS], **facts[name]}
+        for name, entry in spread_of(predicted, least).items()
+        if np.all(np.subtract(entry["high"], entry["low"]) < 2 * FIRST_GUESS)
     }
 
 

@@ -126,8 +126,11 @@ class DeclaredOperator(Operator):
         return [self.problem(**parameters, dtype=row["dtype"], direction=row.get("direction"))]
 
     def family(self, problem: Any) -> str:
-        """The family of the built-in operator, where the declaration names one."""
-        built_in = () if self.chains else _built_in(problem, None)
+        """Its own where libraries run it as a chain, that of the built-in operator where the
+        declaration names one."""
+        if self.chains:
+            return self.name
+        built_in = _built_in(problem, None)
         return built_in[0].operator.family(built_in[0].problem) if built_in else FAMILY
 
     def called_as(self, problem: Problem) -> str:

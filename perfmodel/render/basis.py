@@ -23,7 +23,11 @@ _IMPLEMENTATION: Mapping[str, str] = {
     "assumed": "a good library's kernel; --implementation names one",
 }
 _OF_NO_LIBRARY = ("mapped", "", None)
-_HARNESS: Mapping[str, str] = {"known": "", "assumed": "device time is taken"}
+_HARNESS: Mapping[str, str] = {
+    "known": "",
+    "unseen": "no runs of that framework by it",
+    "assumed": "device time is taken",
+}
 
 
 def basis(rows: Sequence[Row]) -> list[str]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from perfmodel.quantities import header_of, kind_of, shown
 from perfmodel.render.chart import Chart, dress
-from perfmodel.render.labels import Labels
+from perfmodel.render.labels import Labels, text_inches
 from perfmodel.render.page import Page, Palette, styled
 from perfmodel.render.report import Row
 from perfmodel.render.ticks import scaled
@@ -28,6 +28,7 @@ BAND = 0.2
 _MOST = 1e60  # what is larger is no number of a device, and too large for an axis
 _CROWDED = 400  # from this number of marks on they are small and let others shine through
 _APART = 0.16  # of the axis: names of limits that are closer stand above each other
+_BESIDE = 0.3  # of the width: a legend of longer texts is below the panel
 _LINE = {"alpha": 0.6, "linewidth": 0.8}
 _DASHES: Sequence[Any] = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (8, 2, 1.5, 2)))
 _RASTER = 20_000  # from this number of marks on they are pixels in a vector file
@@ -137,12 +138,15 @@ def dots_chart(
             figure.add_subplot(), rows, dots, palette, x or dots.x[0], y or dots.y[0], drawstyle
         )
         drawing.draw(names or {}, front)
-        if outside:
+        handles, labels = drawing.axes.get_legend_handles_labels()
+        widest = max((text_inches(label, palette.body) for label in labels), default=0.0)
+        beside = widest < _BESIDE * figure.get_figwidth()
+        if outside and beside:
             drawing.axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), alignment="left",
                                 title=dots.header(dots.by[0]))  # fmt: skip
         elif legend and dots.compared:
             drawing.axes.legend(loc="upper left", handletextpad=0.2, borderaxespad=0.2)
-        dress(figure, page, palette, title, caption)
+        dress(figure, page, palette, title, caption, handles if outside and not beside else ())
         drawing.labels()
     sentence = sentence or f"{len(drawing.places)} marks."
     return Chart(figure, title, sentence, list(rows), caption, page, drawing.gids)

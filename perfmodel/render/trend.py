@@ -78,7 +78,8 @@ def trend_chart(devices: Sequence[Point] = (), page: Page | None = None) -> Char
     names = {LABELS[name]: f"{LABELS[name]}: {trend.per_two_years:.1f}× per 2 years"
              for name, trend in fits().items()}  # fmt: skip
     rows: list[Row] = [
-        {"what": LABELS[name], "year": year, "relative": trend.at(year) / series(name)[0].value}
+        {"what": LABELS[name], "name": "fit", "year": year, "value": trend.at(year),
+         "relative": trend.at(year) / series(name)[0].value}
         for name, trend in fits().items() for year in (trend.first, end)
     ]  # fmt: skip
     far = {point.name for point, _ in outliers(devices)}
@@ -95,7 +96,7 @@ def trend_chart(devices: Sequence[Point] = (), page: Page | None = None) -> Char
         log="y", by=["what"], joined=["what"], measured="point", fits="published",
         labelled="label", kinds={"year": "year"},
         headers={"what": "Series", "year": "Year of announcement",
-                 "relative": "Relative to the series' first product"},
+                 "relative": "Relative to the first"},
     )  # fmt: skip
     pale = " Pale: shipped devices, dense 16-bit." if devices else ""
     caption = [f"Filled: the points of Gholami et al. 2024, and their fits.{pale}", *_note(devices)]

@@ -73,10 +73,10 @@ def chained(kernel: AttentionFacts, compute: str, setting: Setting) -> Style:
         resident=np.inf if kernel.resident is None else kernel.resident,
         persistent=kernel.instruction == "native" and machine.architecture.copies == "tensor",
         tensor_copies=kernel.specialises and machine.architecture.copies == "tensor",
-        combining_seconds=None if kernel.combine.inside else constants["split_price"],
+        combining_seconds=None if kernel.combine.inside else constants["combine_price"],
         large_product=large_product(compute, setting),
         longest_first=kernel.schedule == "tiled-3",
-        code=Code(integer_share=_INTEGER, vector_share=constants["vector_share"]),
+        code=Code(integer_share=_INTEGER, vector_share=constants["chained_vector_share"]),
         block=Block(
             price=price / constants["block_price"],
             setup_seconds=constants["specialised_start"] if kernel.specialises else 0.0,

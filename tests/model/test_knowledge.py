@@ -9,7 +9,7 @@ from perfmodel.hardware import load, loads, names
 from perfmodel.predict import predict, predict_arrays
 from perfmodel.render.basis import basis
 from perfmodel.table.records import tidy
-from perfmodel.timing import knowledge
+from perfmodel.timing import knowledge, spread
 from perfmodel.timing.architectures import architecture_of
 from perfmodel.timing.knowledge import known, table
 
@@ -79,6 +79,18 @@ def test_a_harness_is_known_or_assumed():
     assert of("h100-sxm", harness="unknown").harness == "assumed"
 
 
+def test_a_harness_by_which_a_framework_was_never_timed_is_unseen():
+    assert "sglang cuda_graph" in FITTED["harnesses"]
+    assert not any(pair == "sglang wall_clock" for pair in FITTED["harnesses"])
+    name = "sglang-0.5.14:sglang_torch_linear"
+    seen, unseen, alone = (
+        of("h100-sxm", implementation=name, harness=harness)
+        for harness in ("cuda_graph", "wall_clock", "kernel")
+    )
+    assert [each.harness for each in (seen, unseen, alone)] == ["known", "unseen", "known"]
+    assert spread.widening(unseen) > spread.widening(seen)
+
+
 def test_less_known_is_wider():
     problem = Attention(1, 32, 8, 2048, 2048, 128, causal=True)
     device = load("h100-sxm")
@@ -106,7 +118,7 @@ def test_compared_rows_say_it():
         "direction": "fwd", "implementation": "torch-2.4:mm",
     }  # fmt: skip
     rows = [
-        {**row, "device": "h100-sxm", "harness": "cuda_graph"},
+        {**row, "device": "h100-sxm", "harness": "profiler"},
         {**row, "device": "h20", "harness": "somebody's"},
         {**row, "device": "h20", "harness": "cuda_graph", "m": None},
     ]

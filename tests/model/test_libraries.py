@@ -167,7 +167,15 @@ def test_operators_have_facts_of_their_own(kind):
     own, common = ({field.name for field in fields(each)} for each in (kind, KernelFacts))
     for other in {AttentionFacts, GemmFacts, RowFacts} - {kind}:
         shared = own & {field.name for field in fields(other)}
-        matrix = {"instruction", "overlap", "tiles", "share", "specialises", "prepares"}
+        matrix = {
+            "instruction",
+            "overlap",
+            "tiles",
+            "share",
+            "specialises",
+            "prepares",
+            "widening_ops",
+        }
         assert shared <= common | (matrix if RowFacts not in (kind, other) else set())
     used = [k for k in kernels().values() if isinstance(k, kind)]
     for item in fields(kind):  # a fact that no kernel states is none

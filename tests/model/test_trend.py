@@ -94,7 +94,7 @@ def test_the_chart_shows_points_fits_and_devices():
     written = [text.get_text() for text in axes.texts]
     named = [name for table in NAMED.values() for name in table.values()]
     assert sorted(written) == sorted([*named, "wse-2"])
-    legend = [text.get_text() for text in axes.get_legend().get_texts()]
+    legend = [text.get_text() for text in chart.figure.legends[0].get_texts()]
     assert legend[0] == "peak operations: 3.0× per 2 years"
     assert len(trend_chart().figure.axes[0].texts) == 0
 

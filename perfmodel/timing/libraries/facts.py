@@ -154,6 +154,10 @@ class MatrixFacts(KernelFacts):
     share: Annotated[float | None, "of the unit's rate"] = None
     """Share of its unit's rate that its loop (of attention the forward loop) sustains, where not
     the usual one."""
+    widening_ops: Annotated[int, "instructions an element"] = 0
+    """Instructions that convert each streamed element of a narrow operand to the type that is
+    multiplied: 8-bit keys and values beside 16-bit queries (integer ones; 0 where the products take
+    both types), weights of few bits (0: one, unpacked and scaled two at a time)."""
     prepares: Annotated[int, "kernels"] = 0
     """Small kernels launched before it. For attention they compute sequence offsets before a kernel
     for many queries. For products they prepare scales, besides the kernel that quantises
@@ -218,9 +222,6 @@ class AttentionFacts(MatrixFacts):
     mask_ops: Annotated[int, "instructions a score"] = 0
     """Integer instructions a score for each edge of the mask and for the selection, in every
     visited tile; 0: one each, and only in tiles that an edge cuts."""
-    widening_ops: Annotated[int, "instructions an element"] = 0
-    """Integer instructions that convert each streamed 8-bit key and value element to the type of
-    the queries; 0 where the products take both types."""
     rounding_ops: Annotated[float | None, "instructions a score"] = None
     """Integer instructions that round a probability to bf16 where the architecture has none that
     converts it; None: those of rounding to the nearest even (`bf16_ops` of the architecture)."""
