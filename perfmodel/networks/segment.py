@@ -75,7 +75,7 @@ class Segment:
         for part in parts[1:]:
             name = f"sum {len(tape.nodes)} of d({value.name})"
             setting = self.operations[0].setting
-            add = Map(name, setting, (total, part), (Pass("add", reads=2),), ())
+            add = Map(name, setting, (total, part), (Pass("add", reads=2),))
             add.forward(tape)
             total = add.outputs[0]
         return total

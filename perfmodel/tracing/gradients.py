@@ -165,33 +165,24 @@ def _skeleton(
 
 
 def _product_grads(item: Operation, targets: Sequence[Operand]) -> Iterator[Operation]:
+    """dA and dB, of weights that `linear` stores by rows of n the transposed product."""
     slots = {name: item.operands[name] for name in "ABC"}
     result = tuple(x.gradient() for x in slots["C"])
     names = {x.tensor for x in targets}
-    for side, a, b in (("A", result, slots["B"]), ("B", slots["A"], result)):
+    product, problems = item.problem, item.gradients
+    transposed = item.aten == "aten.linear"
+    if isinstance(product, Matmul) and not problems:
+        problems = product.gradients(stored="nk" if transposed else "kn")
+    left = (result, slots["A"]) if transposed else (slots["A"], result)
+    for side, (a, b) in {"A": (result, slots["B"]), "B": left}.items():
         grads = tuple(x.gradient() for x in slots[side])
         if not names & {x.tensor for x in slots[side]}:
             continue
-        problem = _gradient(item, side)
         operands = {"A": a, "B": b, "C": grads}
-        if not isinstance(problem, Matmul):  # its tensors keep their names
+        if not isinstance(problems[side], Matmul):  # its tensors keep their names
             operands = {**slots, "C": result, side: grads}
-        yield replace(
-            _skeleton(item, f"d{side}", (*a, *b), grads),
-            problem=problem,
-            operands=operands,
-            flops=item.flops,
-        )
-
-
-def _gradient(item: Operation, side: str) -> Problem:
-    """The product that makes the gradient of one operand."""
-    if side in item.gradients:
-        return item.gradients[side]
-    product = item.problem
-    assert isinstance(product, Matmul)
-    sizes = (product.m, product.k, product.n) if side == "A" else (product.k, product.n, product.m)
-    return Matmul(*sizes, product.batch, product.dtype, gradient=True)
+        skeleton = _skeleton(item, f"d{side}", (*a, *b), grads)
+        yield replace(skeleton, problem=problems[side], operands=operands, flops=item.flops)
 
 
 def _operator_grad(item: Operation, problem: Problem, sums: Mapping[str, Operand]) -> Operation:

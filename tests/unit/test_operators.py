@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 
 from perfmodel import operators
 from perfmodel.algorithms import Attention, Matmul, library
-from perfmodel.algorithms.case import Declaration
 from perfmodel.algorithms.declaredproblem import DeclaredProblem
 from perfmodel.algorithms.problem import arrays, columns, describe, length, pick, single
 from perfmodel.analysis.sweep import Grid, Sweep
@@ -204,7 +203,7 @@ def test_a_declaration_that_says_a_wrong_operator_is_one_line():
     sound = library.load("matmul")
 
     def said(operator):
-        changed = Declaration(**{**vars(sound), "operator": operator})
+        changed = replace(sound, operator=operator)
         return DeclaredProblem(changed, {}).cases[0]
 
     with pytest.raises(UnknownName, match="no operator that matmul is named 'gem'"):

@@ -53,7 +53,7 @@ class Layer:
 
     def added(self, name: str, x: Value, y: Value) -> Value:
         """Two tensors summed."""
-        return self.one(Map(name, self.setting, (x, y), (Pass("add", reads=2),), ()))
+        return self.one(Map(name, self.setting, (x, y), (Pass("add", reads=2),)))
 
     def residual(self, name: str, made: Value, x: Value) -> Value:
         """Dropout on the output of a part, and the residual sum with the part's input x."""

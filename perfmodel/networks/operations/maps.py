@@ -6,7 +6,8 @@ kernel, as hand-fused kernels and compilers make it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -40,6 +41,9 @@ class Pass:
     over: Literal["all", "half", "one"] = "all"
     """Columns of a row that it covers: all, half, or one. A pass over fewer than all does not
     replace the input of the next pass."""
+    takes: tuple[str, ...] = ()
+    """What it reads: `x0` is the first input, `result 2` what the third pass writes. Empty: what
+    the pass before wrote, then inputs that none has read."""
 
     def columns(self, cols: int) -> int:
         """How many of `cols` columns it covers."""
@@ -120,16 +124,60 @@ def _outputs(
     return [Value(f"{name}.{i}.{j}", shape.rows, shape.cols, dtype) for j in range(step.writes)]
 
 
+# What autograd runs for each operand of a map. Other maps have a kernel for all operands,
+# VARIANT_gradient. A sum's gradient is passed on.
+_DERIVATIVES: Mapping[str, tuple[Pass, ...]] = {
+    **dict.fromkeys(("add", "sub", "add_scalar"), ()),
+    **dict.fromkeys(("mul", "tanh", "sigmoid"), (Pass("mul", reads=2),)),
+    **{name: (Pass(name),) for name in ("mul_scalar", "div_scalar")},
+    "relu": (Pass("where", reads=2),),
+    "pow_scalar": (Pass("pow_scalar"), Pass("mul_scalar"), Pass("mul", reads=2)),
+}
+
+
+def gradient_passes(passes: Sequence[Pass], inputs: int) -> tuple[Pass, ...]:
+    """The kernels that autograd runs for a chain of maps: the derivatives of each from the last to
+    the first, and sums of the gradients that meet at one tensor (`perfmodel.algorithms.gradient`).
+    """
+    names = [f"x{i}" for i in range(inputs)]
+    back: list[Pass] = []
+    parts: Counter[str] = Counter()
+    flow = _flow(passes, names)
+    reads = Counter(name for _, takes in flow for name in takes)
+    for i, (step, takes) in reversed(list(enumerate(flow))):
+        back += [Pass("add", reads=2)] * (parts[f"result {i}"] - 1)
+        derivative = _DERIVATIVES.get(step.variant)
+        if derivative is None:
+            joint = Pass(f"{step.variant}_gradient", reads=len(takes) + 1, writes=len(takes))
+            derivative, takes = (joint,), takes[:1] if len(takes) == 1 else ("",)
+        # The gradient that the pass before waits for comes last.
+        for name in sorted(takes, key=lambda name: name not in names):
+            alone = name in names and inputs > 1 and reads[name] == 1 and derivative
+            place = names.index(name) if alone else None
+            back += [*derivative[:-1], *(replace(each, makes=place) for each in derivative[-1:])]
+            parts[name] += 1
+    return (*back, *(Pass("add", reads=2) for name in names for _ in range(parts[name] - 1)))
+
+
+def _flow(passes: Sequence[Pass], names: Sequence[str]) -> list[tuple[Pass, tuple[str, ...]]]:
+    """Each pass with the names of what it reads."""
+    unread, flow = list(names), []
+    for i, step in enumerate(passes):
+        latest = [f"result {i - 1}"] if i else []
+        takes = step.takes or tuple([*latest, *unread][: step.reads])
+        unread = [name for name in unread if name not in takes]
+        flow.append((step, takes))
+    return flow
+
+
 @dataclass(frozen=True)
 class Map(Operation):
-    """A chain of passes forward, and one backward."""
+    """A chain of passes forward, and their gradients backward."""
 
     xs: tuple[Value, ...]
     """Inputs."""
     passes: tuple[Pass, ...]
     """Forward kernels."""
-    back: tuple[Pass, ...]
-    """Backward kernels."""
     kept: tuple[Value, ...] = ()
     """Tensors that the backward pass reads besides the gradient."""
 
@@ -155,10 +203,11 @@ class Map(Operation):
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
         """The backward passes."""
         dxs = tuple(gradient_of(x, self.name) for x in self.xs)
-        if not self.back:  # a sum passes its gradient on unchanged
+        back = gradient_passes(self.passes, len(self.xs))
+        if not back:  # a sum passes its gradient on unchanged
             return tuple(gradients[0] for _ in self.xs)
         name = f"{self.name}.gradient"
-        chain(to, name, "pointwise", self.back, tuple(gradients), dxs, aside=self.kept)
+        chain(to, name, "pointwise", back, tuple(gradients), dxs, aside=self.kept)
         return dxs
 
 
@@ -215,29 +264,14 @@ class Dropout(Unary):
 # Kernels of Hugging Face's gelu_new (NewGELUActivation: 0.5 x (1 + tanh(√(2/π)(x + 0.044715 x³)))),
 # as plain operators: power, product, sum, product, tanh, sum, half, product.
 _GELU_NEW = (
-    Pass("pow_scalar"),
+    Pass("pow_scalar", takes=("x0",)),
     Pass("mul_scalar"),
-    Pass("add", reads=2),
+    Pass("add", reads=2, takes=("x0", "result 1")),
     Pass("mul_scalar"),
     Pass("tanh"),
     Pass("add_scalar"),
-    Pass("mul_scalar"),
-    Pass("mul", reads=2),
-)
-# Gradients by autograd, from the last operator to the first: of the product two, of the half one,
-# of tanh, the scale, and of the cube's way a scale, a power and two products; then two sums.
-_GELU_NEW_BACK = (
-    Pass("mul", reads=2),
-    Pass("mul", reads=2),
-    Pass("mul_scalar"),
-    Pass("mul", reads=2),
-    Pass("mul_scalar"),
-    Pass("mul_scalar"),
-    Pass("pow_scalar"),
-    Pass("mul", reads=2),
-    Pass("mul", reads=2),
-    Pass("add", reads=2),
-    Pass("add", reads=2),
+    Pass("mul_scalar", takes=("x0",)),
+    Pass("mul", reads=2, takes=("result 6", "result 5")),
 )
 
 
@@ -252,34 +286,26 @@ def activation(name: str, setting: Setting, x: Value, kind: str, gate: Value | N
     if kind == "gelu_new" and setting.stack.plain_gelu_new:
         # Beside x the cube's operand is x again; tanh's result, the half and the sum are kept.
         intermediates = (replace(x, name=f"{name}.{i}") for i in range(3))
-        return Map(name, setting, (x,), _GELU_NEW, _GELU_NEW_BACK, (x, *intermediates))
+        return Map(name, setting, (x,), _GELU_NEW, (x, *intermediates))
     variant = _SINGLE.get(kind, kind)
     # A relu's gradient reads only the sign of its result.
     operand = replace(x, name=f"{name}.out") if kind == "relu" else x
-    gradient = {"relu": "where"}.get(variant, f"{variant}_gradient")
-    return Map(name, setting, (x,), (Pass(variant),), (Pass(gradient, reads=2),), (operand,))
+    return Map(name, setting, (x,), (Pass(variant),), (operand,))
 
 
 def tanh(name: str, setting: Setting, x: Value) -> Map:
     """A tanh, whose gradient reads only its result."""
     output = replace(x, name=f"{name}.out")
-    return Map(name, setting, (x,), (Pass("tanh"),), (Pass("mul", reads=2),), (output,))
+    return Map(name, setting, (x,), (Pass("tanh"),), (output,))
 
 
 def _gated_map(name: str, setting: Setting, up: Value, gate: Value, kind: str) -> Map:
     """activation(gate) · up: two kernels by plain operators, one where fused."""
     if setting.stack.fused_gate:
-        passes = (Pass("silu_mul", reads=2),), (Pass("silu_mul_gradient", reads=3, writes=2),)
-        return Map(name, setting, (gate, up), *passes, (gate, up))
+        return Map(name, setting, (gate, up), (Pass("silu_mul", reads=2),), (gate, up))
     variant = _SINGLE.get(kind, kind)
     active = replace(up, name=f"{name}.active")
-    back = (
-        Pass("mul", reads=2, makes=1),
-        Pass("mul", reads=2),
-        Pass(f"{variant}_gradient", reads=2, makes=0),
-    )
-    forward = (Pass(variant), Pass("mul", reads=2))
-    return Map(name, setting, (gate, up), forward, back, (gate, up, active))
+    return Map(name, setting, (gate, up), (Pass(variant), Pass("mul", reads=2)), (gate, up, active))
 
 
 # Rotary positions by plain operators (transformers, apply_rotary_pos_emb): one half negated, the
