@@ -147,6 +147,11 @@ class Catalogue(Generic[_T]):
             raise SpecError(f"{path}: cannot be read: {reason(error)}; check the path") from None
         return self._cached(path, mtime)
 
+    def stamp(self) -> tuple[tuple[str, int], ...]:
+        """The folders with the time of their last change, as a key of what is derived from all."""
+        folders = [folder for folder in self._folders() if folder.is_dir()]
+        return tuple((str(folder), folder.stat().st_mtime_ns) for folder in folders)
+
     def names(self) -> list[str]:
         """The name of every file, sorted; opens none."""
         return sorted({path.stem for path in plugins.files(self.places())})

@@ -43,6 +43,7 @@ from perfmodel.serving.search import Demand, plans, search
 from perfmodel.serving.steps import Steps
 from perfmodel.serving.targets import Targets
 from perfmodel.training.plan import Plan
+from perfmodel.training.planning import search
 from perfmodel.training.step import predict_step
 
 Row = dict[str, Any]
@@ -151,10 +152,14 @@ def bench_steps() -> list[Row]:
     ]
     grid = _cpu_seconds(lambda: [predict_step(network, plan, device) for plan in _PLANS])
     warm = _cpu_seconds(lambda: [predict_step(network, plan, device) for plan in _PLANS])
+    llama, plan = library.load("llama-3-70b"), Plan(seq=4096, stack="te")
+    legal: list[int] = []
+    searching = _cpu_seconds(lambda: legal.append(search(llama, plan, 64, 512, device).legal))
     return [
         {"name": "GPT-3 forward and backward", "value": min(passes), "unit": "s"},
         _rate("GPT-3 plans of a new grid", grid),
         _rate("GPT-3 plans once more", warm),
+        row("Llama-3-70B plans searched", 60 * legal[0] / searching, "plans/min"),
     ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -29,6 +29,7 @@ from perfmodel.render import steps as render
 from perfmodel.render.chart import Chart
 from perfmodel.render.page import Page
 from perfmodel.render.refused import all_of
+from perfmodel.render.report import Report
 from perfmodel.training.plan import Plan
 from perfmodel.training.result import Step
 from perfmodel.training.trainingrun import TrainingRun, cost
@@ -57,6 +58,8 @@ class Asked(Corrected):
         str, FieldOption(PANEL, "NAME", ("--mfu",), single=True, names=tuple(CONVENTIONS))
     ] = USUAL
     """Convention of FLOPs for the MFU."""
+    plan: Annotated[str | None, FieldOption(PANEL, "auto", single=True, names=("auto",))] = None
+    """Search every legal plan of --gpus devices and --global-batch: the fastest that fit."""
     fastest: Annotated[bool, FieldOption(PANEL)] = False
     """Show only the fastest plan that fits, for each number of devices."""
     dask: Annotated[str | None, FieldOption(PANEL, "ADDRESS")] = None
@@ -100,6 +103,9 @@ def train(asked: Asked, run: TrainingRun, values: Values, shown: Shown, drawing:
     perfmodel train gpt3-175b -s dgx-a100 --gpus 64:1024:x2 --tensor 1,2,4,8 --pipeline 1,2,4 \\
         --global-batch 1024 --fastest
     """
+    if asked.plan is not None:
+        shown.emit(_search(asked, run, values()))
+        return
     grid = Grid(
         {
             "device": asked.places(),
@@ -130,6 +136,42 @@ def train(asked: Asked, run: TrainingRun, values: Values, shown: Shown, drawing:
         if several:
             say("perfmodel: no plan fits; shown are those that lack the least memory")
         raise click.exceptions.Exit(1)
+
+
+def _search(asked: Asked, run: TrainingRun, values: Mapping[str, list[Any]]) -> Report:
+    """The fastest plans on each number of devices of each place."""
+    from perfmodel.training import planning
+
+    if asked.global_batch is None:
+        raise ProblemError("--plan auto needs a --global-batch, which all plans share; give one")
+    usual = {each.name: each.default for each in fields(Plan)}
+    given = {
+        name: sizes for name, sizes in values.items()
+        if name in planning.AXES and sizes != [usual[name]]
+    }  # fmt: skip
+    for name, sizes in values.items():
+        if name not in planning.AXES and len(sizes) > 1:
+            raise ProblemError(
+                f"--plan auto takes lists of {', '.join(planning.AXES)}; give one {name}"
+            )
+    base = Plan(**{name: sizes[0] for name, sizes in values.items() if name not in planning.AXES})
+    steps, sentences = list[Step](), list[str]()
+    with waiting("searching plans"):
+        for place in asked.places():
+            system = place if isinstance(place, System) else None
+            device = load(place.device) if isinstance(place, System) else place
+            for devices in asked.gpus:
+                result = planning.search(
+                    asked.network, base, devices, asked.global_batch, device, system, given
+                )
+                steps += result.best
+                sentences.append(render.searched(result, device.slug, devices))
+    if not steps:
+        say("\n".join(f"perfmodel: {sentence}" for sentence in sentences))
+        raise click.exceptions.Exit(1)
+    costs = [cost(run, step, load(step.device)) for step in steps if run.tokens]
+    report = render.several(steps, [], asked.convention, costs)
+    return replace(report, notes=[*report.notes, *sentences])
 
 
 def _steps(asked: Asked, grid: Grid) -> tuple[list[Step], list[tuple[str, str]]]:

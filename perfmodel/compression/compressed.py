@@ -129,7 +129,7 @@ def _replacements(kernel: KernelTime, scheme: Scheme, device: Device) -> Iterabl
 
 
 @lru_cache(maxsize=1024)
-def _kernels(scheme: Scheme, problem: Matmul, key: Held) -> tuple[Prediction, ...]:
+def _kernels(scheme: Scheme, problem: Matmul, key: Held[Device]) -> tuple[Prediction, ...]:
     """The kernels of a product; layers that alternate have the same ones."""
     return scheme.kernels(problem, key.device)
 

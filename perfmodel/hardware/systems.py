@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +104,13 @@ def is_named(name: str) -> bool:
 
 def made_of(device: str) -> list[System]:
     """The systems with a file that consist of a device, by slug."""
-    return [system for system in every() if system.device == device]
+    return list(_made_of(device, SYSTEMS.stamp()))
+
+
+@lru_cache(maxsize=64)
+def _made_of(device: str, _stamp: object) -> tuple[System, ...]:
+    """As `made_of`; kept until a folder of systems changes."""
+    return tuple(system for system in every() if system.device == device)
 
 
 def usual(device: Device) -> System:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Generic, TypeVar
 
 from perfmodel.graph import Graph, Node, touches
 from perfmodel.graph.asks import Ask, answers, ask
@@ -35,6 +36,7 @@ from perfmodel.timing.constants import Constants, default
 from perfmodel.timing.machine import machine
 
 _HARNESS = "kernel"
+_T = TypeVar("_T")
 
 
 def predict_network(
@@ -52,11 +54,11 @@ def predict_network(
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
-    """A device compared by identity, as a cache key: the plans of a sweep share one object."""
+class Held(Generic[_T]):
+    """A device or system compared by identity, as a cache key: plans of a sweep share one."""
 
-    device: Device
-    """The device."""
+    device: _T
+    """The device or system."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Held) and other.device is self.device
@@ -66,7 +68,7 @@ class Held:
 
 
 @lru_cache(maxsize=512)
-def _default_prediction(network: Network, setting: Setting, key: Held) -> NetworkPrediction:
+def _default_prediction(network: Network, setting: Setting, key: Held[Device]) -> NetworkPrediction:
     return _prediction(network, setting, key.device, default())
 
 

@@ -12,6 +12,7 @@ from perfmodel.render.refused import Refused, lines
 from perfmodel.render.refused import head as refused_head
 from perfmodel.render.report import Column, Report, Row, binary, micros, on_device, text
 from perfmodel.training.plan import Plan
+from perfmodel.training.planning import Found
 from perfmodel.training.result import Step
 from perfmodel.training.trainingrun import RunCost
 
@@ -166,6 +167,21 @@ def spent(cost: RunCost) -> str:
         f"checkpoint of {binary(cost.checkpoint_bytes)} every "
         f"{cost.interval_seconds / 60:,.0f} minutes"
     )
+
+
+def searched(found: Found, device: str, devices: int) -> str:
+    """How a search ended, and what the next plan lacks."""
+    text = (
+        f"{devices:,} x {device}: of {found.legal:,} plans {found.too_large:,} do not fit, "
+        f"{found.too_slow:,} cannot be faster, {found.timed:,} were timed"
+    )
+    if found.next is None:
+        return text
+    plan, lacking = found.next
+    names = [*_AXES[:-1], "recompute"]
+    sizes = [f"{name.replace('_', '-')} {getattr(plan, name)}" for name in names
+             if getattr(plan, name) not in (0, 1)]  # fmt: skip
+    return f"{text}; nearest to fitting: {' '.join(sizes)} lacks {binary(lacking)}"
 
 
 def several(

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 
 from perfmodel.collectives import Collective
 from perfmodel.errors import SizeError
 from perfmodel.graph.graphspread import Spread
 from perfmodel.hardware import Device, System, systems
+from perfmodel.networks.networktime import Held
 from perfmodel.networks.recorder import Exchanged
 from perfmodel.training.overlap import FABRIC_UNITS, Work, tiled_seconds
 from perfmodel.training.plan import Plan
@@ -112,12 +113,13 @@ def fabric(plan: Plan, device: Device, system: System | None = None) -> Fabric:
         )
     if plan.zero == 3 and plan.setting.stack.one_adapter:
         target = systems.by_one_door(target)
-    return Fabric(plan, target.node_devices, partial(_taken, target))
+    return Fabric(plan, target.node_devices, partial(_taken, Held(target)))
 
 
+@lru_cache(maxsize=4096)
 def _taken(
-    system: System, op: str, tensor_bytes: float, ranks: int, local: int, share: float
+    key: Held[System], op: str, tensor_bytes: float, ranks: int, local: int, share: float
 ) -> Spread:
     """Time of a collective on a system."""
     problem = Collective(op, round(tensor_bytes), ranks, local, network_share=share)
-    return Spread("collective", *problem.seconds_on(system))
+    return Spread("collective", *problem.seconds_on(key.device))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
 
 from perfmodel.compression import quantised
@@ -145,7 +146,8 @@ class Plan(FineTuning):
     def settings(self) -> dict[str, Any]:
         """Its fields that are set, as data."""
         usual = vars(FineTuning()) | {"fill": 1.0, "packed": 1.0}
-        values = vars(self) | {"sequence": self.splits_rows}
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        values["sequence"] = self.splits_rows
         return {
             name: value
             for name, value in values.items()
@@ -238,7 +240,7 @@ class Plan(FineTuning):
         """Bytes of a weight as devices exchange it: stored bits, or the type of the products."""
         return weight.elements * (weight.bits / 8.0 or self.data_bytes)
 
-    @property
+    @cached_property
     def recipe(self) -> Precision:
         """The recipe of mixed precision: by default fp32 alone for fp32; FSDP shards fp32 weights;
         Megatron accumulates in fp32."""
@@ -251,7 +253,7 @@ class Plan(FineTuning):
             usual = stack.precision or ("megatron" if stack.main_gradients else "autocast")
         return precision.load(self.precision or usual)
 
-    @property
+    @cached_property
     def setting(self) -> Setting:
         """The setting of each device's passes."""
         return Setting(

@@ -21,12 +21,13 @@ from perfmodel.hardware import Device, System
 from perfmodel.networks.expand import expand
 from perfmodel.networks.hosts import Host
 from perfmodel.networks.network import Network
+from perfmodel.networks.networkprediction import PassTime
 from perfmodel.networks.networktime import predict_network
 from perfmodel.networks.segment import Segment
 from perfmodel.timing.constants import Constants
 from perfmodel.training.copies import Copies
 from perfmodel.training.fabric import fabric
-from perfmodel.training.layers import layers
+from perfmodel.training.layers import LayerWork, layers
 from perfmodel.training.pipeline import Schedule, StageTimes, Timeline, schedule, simulate
 from perfmodel.training.plan import Plan
 from perfmodel.training.result import Step, classes, ranged
@@ -90,6 +91,17 @@ def predict_step(
         known_device=prediction.known_device,
         timeline=timing.line,
     )
+
+
+def step_memory(network: Network, plan: Plan, device: Device) -> Memory:
+    """Memory of a step on its fullest device, without timing it."""
+    order = schedule(plan.schedule_kind, plan.pipeline, plan.accumulation, plan.chunks)
+    work = [
+        LayerWork(s, PassTime(s.name, "forward", s.repeat, (), 0.0), None, (), s.repeat)
+        for s in expand(network, plan.setting)
+    ]
+    storage = _memory(order, parts(work, order.parts), plan, device)
+    return storage.paged() if plan.paged else storage
 
 
 def check(network: Network, plan: Plan, device: Device, system: System | None = None) -> None:

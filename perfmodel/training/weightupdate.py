@@ -52,7 +52,8 @@ def update(
     # Constants are no key of a cache.
     kernels = _kernels if constants is None else partial(_kernels.__wrapped__, constants=constants)
     # Only statistics over tokens depend on the number of tokens.
-    setting = (plan.optimiser, plan.tokens, plan.recipe, plan.setting.stack.optimiser)
+    tokens = plan.tokens if optimisers.load(plan.optimiser).needs_tokens else 0
+    setting = (plan.optimiser, tokens, plan.recipe, plan.setting.stack.optimiser)
     return tuple(
         spread.over(copies)
         for pairs, copies in groups
@@ -67,7 +68,7 @@ def _kernels(
     precision: Precision,
     style: str,
     parameters: tuple[Parameter, ...],
-    key: Held,
+    key: Held[Device],
     constants: Any = None,
 ) -> tuple[Spread, ...]:
     """The update of all parameters on one device."""

@@ -20,7 +20,7 @@ def test_data_are_what_the_chart_draws(cli, tmp_path):
     cli("trend", "-o", "t.svg", "--data", "t.json")
     found = json.loads((tmp_path / "t.json").read_text())
     assert found["title"].startswith("The memory wall")
-    assert any(row["name"] == "h100-sxm" for row in found["data"])
+    assert any(row.get("name") == "h100-sxm" for row in found["data"])
 
 
 def test_title_style_and_caption(cli, tmp_path):
