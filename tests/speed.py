@@ -39,7 +39,8 @@ from perfmodel.predict import predict, predict_arrays
 from perfmodel.replacing import replacing
 from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.engine import load as load_engine
-from perfmodel.serving.search import Demand, plans, search
+from perfmodel.serving.search import Demand, plans
+from perfmodel.serving.search import search as search_serving
 from perfmodel.serving.steps import Steps
 from perfmodel.serving.targets import Targets
 from perfmodel.training.plan import Plan
@@ -175,7 +176,7 @@ def bench_serving() -> list[Row]:
     for name, limits in (("new", (0.5, 0.05)), ("once more", (0.4, 0.04))):
         demand = Demand(1024, 256, Targets(*limits), vary=0.5)
         start = time.process_time()
-        _, _, loads = search([Steps(copy) for copy in plans(network, bases, 8)], demand, 8)
+        _, _, loads = search_serving([Steps(copy) for copy in plans(network, bases, 8)], demand, 8)
         rate = len(loads) / (time.process_time() - start)
         figures.append(row(f"Llama 3 70B deployments, {name}", rate, "served/s"))
     return figures
