@@ -233,12 +233,12 @@ _OPERATORS = Column(
 _OWN: Mapping[str, list[Column]] = {
     "implementations": [
         text("name", "name"),
-        Column("operators", lambda row: listed(row["operators"], 17), number=False, rank=1),
+        Column("operators", lambda row: listed(row["operators"], 15), number=False, rank=1),
         Column("library", lambda row: row["library"].split(", ")[0], number=False, wrap=13,
                fold=12),
         Column("runs on", _runs_on, number=False, wrap=14, fold=12, rank=1),
         Column("source", lambda row: opening(row["about"]).split(", recalled")[0], number=False,
-               wrap=21, fold=19, rank=2),
+               wrap=17, fold=17, rank=2),
     ],
     "architectures": [text("name", "name"), *map(_usual, CASES)],
 }  # fmt: skip

@@ -143,7 +143,7 @@ def test_both_passes_of_a_row_wise_operator_add_up():
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ({**GEMM, "op": "fft"}, "no model of operation 'fft'; known: attention, gemm"),
+        ({**GEMM, "op": "lstm"}, "no model of operation 'lstm'; known: attention, gemm"),
         ({**GEMM, "device": "h10-sxm"}, "no device named 'h10-sxm'; did you mean"),
         ({**GEMM, "k": None}, "gemm row without k"),
         ({**GEMM, "m": 0}, "m is 0, below 1"),

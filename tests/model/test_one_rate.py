@@ -87,6 +87,6 @@ def test_all_systems_of_a_summary_are_told_or_counted(tmp_path):
     found = page.contents(results)
     said = " ".join(found.sentences)
     for row in json.loads(out.read_text())["loads"]:
-        assert f"{row['devices']} x {row['device']}" in said
-    assert "And 2 more systems" in said
+        assert f"{row['device']}, devices {row['devices']}" in said
+    assert "And 2 more, in the table" in said
     assert len(found.early[1].rows) == 8

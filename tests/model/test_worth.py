@@ -19,10 +19,12 @@ LEAST = (0.003, 0.02)
 NEEDED = {
     "calls": "whole layers run eagerly, of which the sample has none",
     "decoder": "100 runs of decode by other kernels are off by .29 without it, .16 with it",
+    "fusion": "how an operator's own steps share kernels, of which the sample has none",
     "gradient_kernel": "6 backward runs are off by a factor of 2 without it",
     "head_dims": "dispatch: heads are padded to what a kernel is compiled for",
     "held_steps": "products of experts and scans over chunks, of which the sample has none",
     "holds_queries": "AMD's kernels, of which no run is public",
+    "launches": "chains of kernels, of which the sample has none (tests/familyscores.py)",
     "other_dims": "dispatch: AITER's assembly is for heads of 128",
     "resident": "59 runs are off by .23 without it, .09 with it",
     "promoted": "products of fp8 in blocks: 90th percentile .019 worse without it",

@@ -134,6 +134,9 @@ def network_and_remarks(row):
 def verdict(source, row):
     """`agrees`, `peer` or `left out`; raises where ours is none of these."""
     network, remarks = network_and_remarks(row)
+    if "unstated" in row:
+        assert "lacks hidden_size" in remarks  # and no word of its family
+        return "left out"
     if "unsupported" in row and row["unsupported"] in remarks:
         return "left out"
     assert network is not None, remarks
