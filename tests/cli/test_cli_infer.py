@@ -316,3 +316,13 @@ def test_bad_queues_and_targets_are_one_line(capsys, options, line):
     error = capsys.readouterr().err
     assert line in error
     assert error.count("\n") == 1
+
+
+def test_drafts_whose_acceptance_is_taken_are_told(cli):
+    asked = ("infer", "deepseek-v3", "-d", "h200", "--tp", "8", "--weights", "fp8", "--mtp", "3")
+    code, out, err = cli(*asked)
+    assert code == 0, err
+    assert "assumed: a pass with 3 drafts makes 2.44 tokens" in " ".join(out.split())
+    code, out, err = cli(*asked, "--accepted", "2.2")
+    assert code == 0, err
+    assert "assumed: a pass" not in out

@@ -84,8 +84,9 @@ class Results:
 
 
 def _cases(kind: Kind, documents: Sequence[Document]) -> Iterator[dict[str, Any]]:
-    for document in documents if kind.cases else ():
-        yield from kind.cases(document)  # type: ignore[misc]
+    if kind.cases is not None:
+        for document in documents:
+            yield from kind.cases(document)
 
 
 def _output(
