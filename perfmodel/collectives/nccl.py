@@ -33,6 +33,12 @@ class Method:
     """LL: a flag with every 4 bytes; LL128: a flag with every 120; Simple: whole chunks with a
     handshake; pull: loads from peers' memory between barriers; push: stores to it, values being
     their own flags."""
+    in_flight_bytes: int = 0
+    """Bytes that a kernel which pulls has in flight for each peer."""
+    gathers: Protocol = "pull"
+    """How a two-shot kernel that pulls its terms passes on the sums."""
+    copies: int = 0
+    """Kernels beside it that copy the whole buffer: into registered memory, and back."""
 
 
 PROTOCOLS: tuple[Protocol, ...] = ("LL", "LL128", "Simple")
@@ -77,6 +83,30 @@ def expected(
         rate *= route.ranks / _steps(op, route.ranks)
     latency = _ring_us(method, op, route) if ring else _tree_us(method, route)
     return latency * _MICRO + bytes_ / (rate if ring else rate / 2)
+
+
+def channels(architecture: str) -> int:
+    """Blocks that carry a ring."""
+    blocks: Mapping[str, int] = table()["channels"]
+    return blocks.get(architecture, blocks["usual"])
+
+
+def nvls_chunks(route: Route, bytes_: np.ndarray, architecture: str) -> np.ndarray:
+    """Bytes of a chunk that the switch adds up for each of `bytes_`."""
+    sizes = table()["nvls_chunks"]["node" if route.one_node else "nodes"]
+    streams = _nvls_streams(route, architecture)
+    fits = [bytes_ >= rounds * streams * chunk for chunk, rounds in sizes]
+    return np.select(fits, [chunk for chunk, _ in sizes])
+
+
+def nvls_rounds(route: Route, bytes_: np.ndarray, architecture: str) -> np.ndarray:
+    """Rounds in which every channel and rank sends one chunk through the switch."""
+    chunks = nvls_chunks(route, bytes_, architecture)
+    return np.ceil(bytes_ / (_nvls_streams(route, architecture) * chunks))
+
+
+def _nvls_streams(route: Route, architecture: str) -> int:
+    return int(table()["nvls_channels"][architecture]) * route.inner.fan
 
 
 def _switch_adds_up(route: Route, dtype: str, architecture: str) -> bool:
