@@ -45,7 +45,7 @@ def families(algorithms: Iterable[str], protocols: Iterable[str]) -> np.ndarray:
 def ends(what: CollectiveKnown, method: Method) -> tuple[float, float]:
     """Low and high end over the prediction, as natural logarithms."""
     (family,) = families([method.algorithm], [method.protocol])
-    key = "unseen" if what.device == "unseen" else "fitted"
+    key = "fitted" if what.device == "fitted" else "unseen"
     low, high = table()[key].get(family, (-_GUESS, _GUESS))
     if what.link == "unseen" or what.library == "assumed":
         return min(low, -_GUESS), max(high, _GUESS)

@@ -96,13 +96,13 @@ def nvls_chunks(route: Route, bytes_: np.ndarray, architecture: str) -> np.ndarr
     sizes = table()["nvls_chunks"]["node" if route.one_node else "nodes"]
     streams = _nvls_streams(route, architecture)
     fits = [bytes_ >= rounds * streams * chunk for chunk, rounds in sizes]
-    return np.select(fits, [chunk for chunk, _ in sizes])
+    return np.asarray(np.select(fits, [chunk for chunk, _ in sizes]))
 
 
 def nvls_rounds(route: Route, bytes_: np.ndarray, architecture: str) -> np.ndarray:
     """Rounds in which every channel and rank sends one chunk through the switch."""
     chunks = nvls_chunks(route, bytes_, architecture)
-    return np.ceil(bytes_ / (_nvls_streams(route, architecture) * chunks))
+    return np.asarray(np.ceil(bytes_ / (_nvls_streams(route, architecture) * chunks)))
 
 
 def _nvls_streams(route: Route, architecture: str) -> int:

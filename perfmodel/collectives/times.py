@@ -4,7 +4,7 @@ With P ranks, n bytes, s successive messages of a rank, and links at rate B (`ro
 
     ring       start + s·α + sent/B + (n/P)/C          each message waits for the one before
     tree       start + 2·(chains + log₂ N)·α + 2n/B    two trees, up and down (Sanders et al. 2009)
-    nvls       start + rounds·P·λ + (1 + 1/P)·n/B      sends n to be added up, and its share of the sums
+    nvls       start + rounds·P·λ + (1 + 1/P)·n/B      sends n, and its share of the sums
     pairwise   start + (1 + (P − 1)/2)·α + sent/B      LL: one α more for each 4 KiB of a message
                start + max(sent/B + chunks/C, 2n/C)    Simple: the last chunks are copied out
     one-shot   start + β + (P − 1)·n/B                 reads every buffer
@@ -17,11 +17,11 @@ as of data, and copies at that rate too. α is a hop of the protocol: its instru
 with the clock, and the latency of the level, as often as a hop crosses it (`Machine.hop`).
 
 A switch adds up in rounds, a chunk of each channel and rank, and the blocks wait for the chunks of
-one rank after another, each a crossing λ (`nccl.nvls_rounds`).
-An all-to-all passes every byte through its blocks, the rank's own message too, so that it takes 2n/C
-at least; sent and received bytes share the blocks. β is a store's hop for a kernel
-that pushes; for one that pulls two barriers and a load, with few bytes in flight for each peer. φ
-is a barrier behind a fence: a store's hop, and the fence's way there and back.
+one rank after another, each a crossing λ (`nccl.nvls_rounds`). An all-to-all passes every byte
+through its blocks, the rank's own message too, so that it takes 2n/C at least: sent and received
+bytes share them. β is a store's hop for a kernel that pushes; for one that pulls two barriers and a
+load, with few bytes in flight for each peer. φ is a barrier behind a fence: a store's hop, and the
+fence's way there and back.
 """
 
 from __future__ import annotations

@@ -280,7 +280,7 @@ class Plan(FineTuning):
         shared out evenly."""
         stages = self.pipeline * self.chunks
         layers = network.layers
-        if all((layers + slots) % stages for slots in range(4)):
+        if not stages_fit(layers, stages):
             fits = {
                 axis: [n for n in _divisors(layers) if layers % (n * factor) == 0]
                 for axis, factor in (("pipeline", self.chunks), ("chunks", self.pipeline))
@@ -297,6 +297,11 @@ class Plan(FineTuning):
                 "experts are split over",
                 {"expert": _divisors(self.sharing)},
             )
+
+
+def stages_fit(layers: int, stages: int) -> bool:
+    """Whether so many layers, or up to three more, divide by the stages."""
+    return any((layers + slots) % stages == 0 for slots in range(4))
 
 
 def _multiples(size: int, near: int) -> list[int]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -85,6 +86,40 @@ def predict_table(table: pd.DataFrame, *, constants: Values | None = None) -> pd
     return table.assign(**columns, **texts)
 
 
+@dataclass(frozen=True)
+class Asked:
+    """Rows of a table that are one array of collectives."""
+
+    rows: np.ndarray
+    """Their places in the table."""
+    problem: Collective
+    """What is exchanged."""
+    system: System
+    """Where."""
+    library: str
+    """By what."""
+    eager: bool
+    """Whether each is a call from Python."""
+    note: str
+    """Assumption about the library."""
+
+    def predicted(self, constants: Values | None = None) -> CollectivePredictions:
+        """The rows' times."""
+        return predict_collective(
+            self.problem, self.system, library=self.library, eager=self.eager, constants=constants
+        )
+
+
+def asked(table: pd.DataFrame) -> list[Asked]:
+    """The collectives of a table whose every row can be predicted; raises the row's error."""
+    kinds = table.assign(version=list(map(spelt, table["library"], table["version"])))
+    groups: Any = kinds.groupby(list(_KIND), sort=False, dropna=False).indices
+    return [
+        _asked(table, np.asarray(index), dict(zip(_KIND, key, strict=True)))
+        for key, index in groups.items()
+    ]
+
+
 def _predict_rows(
     table: pd.DataFrame,
     row: dict[str, str],
@@ -95,11 +130,11 @@ def _predict_rows(
 ) -> None:
     """Fill the rows `index` of one kind; if the model raises an error, find the rows that cause
     it."""
-    part = table.iloc[index]
     try:
-        times, note = _predict(part, row, constants)
+        question = _asked(table, index, row)
+        times = question.predicted(constants)
     except PerfmodelError as error:
-        errors = [_refusal(part.iloc[[i]], row, constants) for i in {0, len(index) - 1}]
+        errors = [_refusal(table, index[[i]], row, constants) for i in {0, len(index) - 1}]
         if len(index) == 1 or set(errors) == {str(error)}:
             texts["reason"][index] = str(error)
             return
@@ -116,24 +151,26 @@ def _predict_rows(
         columns[name][single] = np.nan
     columns["sent_bytes"][index] = times.sent_bytes
     texts["chosen"][index], texts["protocol"][index] = times.algorithm, times.protocol
+    note = "; ".join(filter(None, (question.note, *times.assumptions)))
     texts["limiter"][index], texts["assumed"][index] = times.limiter, note
     for name in FIELDS.known:
         level = name.removeprefix("known_")
         texts[name][index] = [getattr(k, level) for k in times.known]
 
 
-def _refusal(part: pd.DataFrame, row: dict[str, str], constants: Values | None) -> str:
+def _refusal(
+    table: pd.DataFrame, index: np.ndarray, row: dict[str, str], constants: Values | None
+) -> str:
     try:
-        _predict(part, row, constants)
+        _asked(table, index, row).predicted(constants)
     except PerfmodelError as error:
         return str(error)
     return ""
 
 
-def _predict(
-    part: pd.DataFrame, row: dict[str, str], constants: Values | None
-) -> tuple[CollectivePredictions, str]:
-    """Predictions of rows of one kind, and the assumptions."""
+def _asked(table: pd.DataFrame, index: np.ndarray, row: dict[str, str]) -> Asked:
+    """Rows of one kind."""
+    part = table.iloc[index]
     system = system_of(row["device"], row["system"], row["topology"])
     if not part["gpudirect"].fillna(value=True).all():
         system = systems.without_gpudirect(system)
@@ -151,9 +188,7 @@ def _predict(
         nodes.to_numpy(np.int64),
         row["dtype"] or _USUAL_TYPE,
     )
-    eager = "eager" in row["harness"]
-    times = predict_collective(problem, system, library=library, eager=eager, constants=constants)
-    return times, "; ".join(filter(None, (note, *times.assumptions)))
+    return Asked(index, problem, system, library, "eager" in row["harness"], note)
 
 
 def _library(name: str, version: str) -> tuple[str, str]:

@@ -78,7 +78,7 @@ def test_the_wall_is_a_table(cli):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("all-reduce", "-s", "dgx-h100", "-n", "65537"), "ranks of 65536 would"),
+        (("all-reduce", "-s", "dgx-a100", "-n", "65537"), "ranks of 65536 would"),
         (
             ("all-reduce", "-s", "dgx-h100", "-n", "12"),
             "ranks of 8, 16 or ranks per node of 1",
