@@ -91,6 +91,12 @@ def shown(value: Any, kind: str) -> str:
     return f"{value:.3g}" if abs(value) < 999.5 and value != int(value) else f"{value:.0f}"
 
 
+def signed(value: float, form: str = "+.2f") -> str:
+    """A number with its sign, and a zero without one."""
+    text = format(value, form)
+    return text if any(digit in text for digit in "123456789") else text[1:]
+
+
 def tick(value: float, kind: str) -> str:
     """A value at a tick of an axis: "10 ms" where a table has "10.0 ms"; thousands are k."""
     text = si(value, "") if kind == "number" and value >= 1e3 else shown(value, kind)

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from perfmodel.analysis.quantities import QUANTITIES
-from perfmodel.analysis.whatif import WhatIf
+from perfmodel.analysis.whatif import CaseChange, WhatIf
+from perfmodel.columns import columns_of
 from perfmodel.errors import ProblemError
+from perfmodel.quantities import signed
 from perfmodel.render.chart import Chart, dress
 from perfmodel.render.page import Page, Palette, styled
 from perfmodel.render.problem import spoken
-from perfmodel.render.report import Column, Report, Row, micros, text
+from perfmodel.render.report import Column, Report, Row
 from perfmodel.units import seconds
 
 if TYPE_CHECKING:
@@ -36,21 +37,22 @@ def report(found: Sequence[WhatIf], varying: Sequence[str], follows: Mapping[str
     another one that it always equals.
     """
     rows = [row for item in found for row in item.rows()]
-    devices = {item.setting.device.slug: item.setting.device for item in found}
-    labels = {
-        slug: {level.name: level.short for level in device.levels()}
-        for slug, device in devices.items()
+    names = {
+        (item.setting.device.slug, level.name): level.short
+        for item in found
+        for level in item.setting.device.levels()
     }
-    columns = [text("device", "device")] if len({row["device"] for row in rows}) > 1 else []
-    columns += [_problem(name) for name in varying]
-    columns += [
-        Column("what if", lambda row: row["what_if"], number=False),
-        Column("now", _now, rank=3),
-        Column("elasticity", lambda row: row["step"] or row["elasticity"], _slope),
-        Column("time", lambda row: row["time_us"], micros, rank=2),
-        Column("after", lambda row: row["after_us"], micros),
-        Column("speed-up", lambda row: row["speedup"], lambda value: f"{value:.2f}x"),
-        Column("limiter", lambda row: _limiters(row, labels[row["device"]]), number=False, rank=1),
+
+    def limiters(row: Row) -> str:
+        before, after = (names.get((row["device"], row[key]), row[key])
+                         for key in ("limiter", "limiter_after"))  # fmt: skip
+        return str(before) if before == after else f"{before} → {after}"
+
+    device, *own = columns_of(CaseChange)
+    columns = [
+        device,
+        *(_problem(name) for name in varying),
+        *(replace(each, get=limiters) if each.key == "limiter" else each for each in own),
     ]
     missing = {item.setting.device.slug: item.missing for item in found if item.missing}
     return Report(
@@ -73,27 +75,6 @@ def _title(row: Row, varying: Sequence[str], follows: Mapping[str, str]) -> str:
     return f"{row['device']}: {' '.join(fixed)}"
 
 
-def _now(row: Row) -> str | None:
-    quantity = QUANTITIES.get(row["quantity"])
-    return quantity.show(row["value"]) if quantity else None
-
-
-def _signed(value: float, form: str = "+.2f") -> str:
-    """A number with its sign, and a zero without one."""
-    text = format(value, form)
-    return text if any(digit in text for digit in "123456789") else text[1:]
-
-
-def _slope(value: float | str) -> str:
-    """An elasticity, or what steps in its place."""
-    return value if isinstance(value, str) else _signed(value)
-
-
-def _limiters(row: Row, labels: Mapping[str, str]) -> str:
-    before, after = (labels.get(row[key], row[key]) for key in ("limiter", "limiter_after"))
-    return str(before) if before == after else f"{before} → {after}"
-
-
 @dataclass(frozen=True)
 class _Line:
     """A row of the chart: a hardware number halved and doubled, or a change that was asked for."""
@@ -109,8 +90,8 @@ class _Line:
         """What stands at the right: the elasticity, or the change that was asked for."""
         if self.elasticity is None:
             (share,) = self.shares.values()
-            return _signed(share, "+.0%") if math.isfinite(share) else ""
-        return "step" if math.isnan(self.elasticity) else _signed(self.elasticity)
+            return signed(share, "+.0%") if math.isfinite(share) else ""
+        return "step" if math.isnan(self.elasticity) else signed(self.elasticity)
 
     @property
     def width(self) -> float:
