@@ -33,6 +33,7 @@ _KINDS = (
 _UNIT = re.compile(r"_(us|ms|s|bytes)(?=_|$)")
 _SHORT = re.compile(r"\b(ttft|tpot|e2e|isl|osl|mfu)\b")
 _SHOWN: Mapping[str, Callable[[float], str]] = {
+    "change": lambda value: f"{value:+.0%}" if value else "now",
     "percent": lambda value: f"{value:.0%}" if abs(value) >= 0.0995 else f"{value:.1%}",
     "time": lambda value: seconds(value / 1e6),
     "ms": lambda value: seconds(value / 1e3),

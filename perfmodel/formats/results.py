@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
@@ -29,19 +30,33 @@ from perfmodel.render.lines import Line
 from perfmodel.tracing.trace import Trace
 from perfmodel.training.result import Step
 
-DOCUMENTS: Mapping[str, tuple[str, Any, Any]] = {
-    "predictions": ("predict", Prediction, None),
-    "graphs": ("graph", GraphPrediction, None),
-    "networks": ("network", NetworkPrediction, None),
-    "trace": ("trace", Line, Trace),
-    "whatif": ("whatif", CaseChange, None),
-    "rows": ("sweep", None, Answer),
-    "steps": ("train", Step, None),
-    "collectives": ("collective", CollectivePrediction, None),
-    "formats": ("compress", Compared, None),
+
+@dataclass(frozen=True)
+class Document:
+    """What a command writes as JSON."""
+
+    command: str
+    """The command."""
+    row: Any = None
+    """The result that each row is; None: a point of a sweep, whose members are joined."""
+    head: Any = None
+    """The result that has the members beside the rows."""
+    without: tuple[str, ...] = ()
+    """Members of a row that the command leaves out."""
+
+
+DOCUMENTS: Mapping[str, Document] = {
+    "predictions": Document("predict", Prediction),
+    "graphs": Document("graph", GraphPrediction),
+    "networks": Document("network", NetworkPrediction),
+    "trace": Document("trace", Line, Trace, without=("operator", "live_bytes")),
+    "whatif": Document("whatif", CaseChange),
+    "rows": Document("sweep", None, Answer),
+    "steps": Document("train", Step),
+    "collectives": Document("collective", CollectivePrediction),
+    "formats": Document("compress", Compared),
 }
-"""By the member that has the rows: the command, what each row is, and what has the members beside
-the rows. A sweep's rows are flat, so they are no result of their own."""
+"""By the member that has the rows."""
 _TEXT = {"type": "string"}
 _PLAIN: Mapping[Any, Mapping[str, Any]] = {
     str: _TEXT,
@@ -54,12 +69,15 @@ _PLAIN: Mapping[Any, Mapping[str, Any]] = {
 def schema() -> dict[str, Any]:
     """The schema of every command's documents, of which one is a sweep's."""
     parts: dict[str, Any] = {"Point": _point()}
-    for name, (command, noun, head) in DOCUMENTS.items():
-        members = {"schema_version": {"const": 1}, **(_members(head, parts) if head else {})}
-        row = {"$ref": "#/$defs/Point"} if noun is None else _type(noun, parts)
+    for name, each in DOCUMENTS.items():
+        members: dict[str, Any] = {"schema_version": {"const": 1}}
+        members |= _members(each.head, parts) if each.head else {}
+        row = {"$ref": "#/$defs/Point"} if each.row is None else _type(each.row, parts)
+        for left_out in each.without:
+            parts[each.row.__name__]["required"].remove(left_out)
         members[name] = {"type": "array", "items": row}
         parts[name] = {
-            "description": f"`perfmodel {command} --format json`.",
+            "description": f"`perfmodel {each.command} --format json`.",
             "type": "object",
             "required": [*members],
             "properties": {

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,17 +16,15 @@ from perfmodel.analysis.whatif import CaseChange, WhatIf
 from perfmodel.columns import columns_of
 from perfmodel.errors import ProblemError
 from perfmodel.quantities import signed
-from perfmodel.render.chart import Chart, dress
-from perfmodel.render.page import Page, Palette, styled
+from perfmodel.render.chart import Chart
+from perfmodel.render.page import Page
 from perfmodel.render.problem import spoken
 from perfmodel.render.report import Column, Report, Row
+from perfmodel.render.spans import Lane, Span, Spans, spans_chart
 from perfmodel.units import seconds
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-_ROW = 0.235  # inches for each bar
 _FAR = 1.5  # a bar longer than this share of the time is cut and labelled with its length
+_COLOURS = {"halved": "vermilion", "doubled": "blue", "change": "green"}
 
 
 def report(found: Sequence[WhatIf], varying: Sequence[str], follows: Mapping[str, str]) -> Report:
@@ -109,8 +106,6 @@ def tornado_chart(found: Sequence[WhatIf], page: Page | None = None) -> Chart:
     Numbers without an effect are named in the caption. Raises `ProblemError` without a case, and
     for more than one device.
     """
-    from matplotlib.figure import Figure
-
     slugs = list(dict.fromkeys(item.setting.device.slug for item in found))
     if len(slugs) != 1:
         raise ProblemError(f"a tornado chart shows one device, not {len(slugs)}; name one")
@@ -122,22 +117,28 @@ def tornado_chart(found: Sequence[WhatIf], page: Page | None = None) -> Chart:
     caption = ["Elasticity: per cent of time for each per cent of the number."]
     if still:
         caption.append(f"Neither halved nor doubled do these change the time: {', '.join(still)}.")
-    page = page or Page()
     title = f"{slugs[0]}: {_cases(found)}, {seconds(total)} now"
-    rows = len(moving) + len(changes) + bool(changes)
-    with styled(page) as palette:
-        width, height = page.size(6.2, _ROW * rows + 1.4)
-        if page.height is None and page.width is None:
-            height = (_ROW * rows + 1.0 + 0.4 * page.caption) * palette.scale
-        figure = Figure(figsize=(width, height), layout="constrained")
-        _draw(figure.add_subplot(), moving, changes, palette)
-        dress(figure, page, palette, title, caption)
+    gap = [Lane()] if changes else []
+    spans = Spans(
+        title, "change", [*map(_lane, moving), *gap, *map(_lane, changes)], _COLOURS,
+        {side: side for side in ("halved", "doubled")}, axis="Change of time", noted="elasticity",
+    )  # fmt: skip
     phrases = [f"{line.name}: " + ", ".join(f"{side} {x:+.0%}" for side, x in line.shares.items())
-            for line in numbers]  # fmt: skip
-    data: list[Row] = [{"what": line.name, **line.shares, "elasticity": line.elasticity}
-                       for line in numbers]  # fmt: skip
-    data += [{"what": line.name, **line.shares} for line in changes]
-    return Chart(figure, title, f"Change of time. {'; '.join(phrases)}.", data, caption, page)
+               for line in numbers]  # fmt: skip
+    sentence = f"Change of time. {'; '.join(phrases)}."
+    return spans_chart(spans, sentence=sentence, caption=caption, page=page)
+
+
+def _lane(line: _Line) -> Lane:
+    """A line with its bars: long ones are cut and have their length, those without end a word."""
+    spans = []
+    for side, share in line.shares.items():
+        row = {"what": line.name, side: share, "elasticity": line.elasticity}
+        end, text = min(share, _FAR), f"{share:+.0%}" if share > _FAR else ""
+        if not math.isfinite(share):
+            end, text = 0.0, f"{side}: does not fit"
+        spans.append(Span(0.0, end, side, row, text))
+    return Lane(line.name, spans, line.note)
 
 
 def _total(parts: Sequence[np.ndarray]) -> float:
@@ -176,41 +177,3 @@ def _changes(whatifs: Sequence[WhatIf], total: float) -> Iterator[_Line]:
     for together in zip(*(item.effects for item in whatifs), strict=True):
         share = _total([each.after.seconds for each in together]) / total - 1
         yield _Line(str(together[0].change), {"change": share})
-
-
-def _draw(axes: Axes, numbers: Sequence[_Line], changes: Sequence[_Line], palette: Palette) -> None:
-    """Bars from the top, the widest first, and the changes below them."""
-    from matplotlib.ticker import FuncFormatter
-
-    colours = {"halved": palette.vermilion, "doubled": palette.blue, "change": palette.green}
-    places = [*range(len(numbers)), *(len(numbers) + 1 + i for i in range(len(changes)))]
-    lines = [*numbers, *changes]
-    for place, line in zip(places, lines, strict=True):
-        for side, share in line.shares.items():
-            fits = math.isfinite(share)
-            if fits:
-                known = axes.get_legend_handles_labels()[1]
-                axes.barh(place, min(share, _FAR), height=0.62, color=colours[side],
-                          gid=f"{side}-{place}",
-                          label=side if side not in (*known, "change") else None)  # fmt: skip
-            if not fits or share > _FAR:
-                axes.annotate(
-                    f"{share:+.0%}" if fits else f"{side}: does not fit",
-                    (_FAR if fits else 0.0, place), xytext=(-3 if fits else 4, 0),
-                    textcoords="offset points", ha="right" if fits else "left", va="center",
-                    color=palette.ground if fits else colours[side], fontsize=palette.small,
-                )  # fmt: skip
-        axes.text(1.015, place, line.note, transform=axes.get_yaxis_transform(), va="center",
-                  fontsize=palette.label)  # fmt: skip
-    axes.axvline(0, color=palette.grey, linewidth=0.7)
-    axes.set_yticks(places, [line.name for line in lines])
-    axes.tick_params(axis="y", length=0)
-    axes.set_ylim((places[-1] if places else 0) + 0.6, -0.6)
-    left, right = axes.get_xlim()
-    axes.set_xlim(left - 0.04 * (right - left), right + 0.02 * (right - left))
-    percent = FuncFormatter(lambda value, _: f"{value:+.0%}" if value else "now")
-    axes.xaxis.set_major_formatter(percent)
-    axes.set_xlabel("Change of time")
-    axes.text(1.015, 1.01, "elasticity", transform=axes.transAxes, fontsize=palette.label,
-              va="bottom")  # fmt: skip
-    axes.legend(loc="lower right", ncols=1)

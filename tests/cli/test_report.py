@@ -151,7 +151,8 @@ def test_every_kind_of_result_is_read(cli):
     code, out, _ = cli("sweep", "gemm", "-d", "h100-sxm", "-m", "64,4k", "--best", "-f", "json")
     assert code == 0
     readers.add(json.loads(out), results, "sweep")
-    assert results.cases[-1]["arithmetic_intensity"]["hbm"] > 1
+    (point,) = (case for case in results.cases if case["source"] == "sweep")
+    assert (point["algorithm"], point["bytes"]["hbm"] > 1) == ("gemm", True)
 
 
 def test_runs_of_a_comparison_keep_every_row(cli, tmp_path):

@@ -44,10 +44,7 @@ def results():
     found = Results()
     rows = predictions()
     readers.add({"predictions": rows}, found, "predictions.json")
-    for i, row in sensitivities(rows):
-        key = key_of(rows[i])
-        found.effects.setdefault(key, {})[row["quantity"]] = [row["halved_us"], row["after_us"]]
-        found.quantities[row["quantity"]] = row["what_if"].removesuffix(" x2")
+    found.asked = [row for _, row in sensitivities(rows)]
     evil = {**rows[0], "device": EVIL, "schedule": EVIL, "assumptions": [EVIL]}
     readers.add({"predictions": [evil]}, found, EVIL)
     for row in predict_table(published().iloc[::6]).to_dict("records"):
