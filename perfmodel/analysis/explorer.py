@@ -73,9 +73,10 @@ class Operator:
         dtype = next((name for name in self.types if name in device.matrix_types), None)
         if dtype is None:
             raise ProblemError(f"without a matrix rate of {' or '.join(self.types)} in the spec")
-        one = predict_arrays(self.make(*_grid(self.sizes), dtype=dtype), device)
-        names = [one.levels.get(name, name) for name in one.limiter.tolist()]
-        return Answer(one.seconds, one.low_seconds, one.high_seconds, names, one.useful_flops)
+        calls = predict_arrays(self.make(*_grid(self.sizes), dtype=dtype), device)
+        names = [calls.levels.get(name, name) for name in calls.limiter.tolist()]
+        ends = calls.low_seconds, calls.high_seconds
+        return Answer(calls.seconds, *ends, names, calls.useful_flops)
 
 
 _LETTERS = string.ascii_letters
@@ -129,11 +130,11 @@ class Service:
                 except PerfmodelError as error:
                     reasons.append(str(error))
                     continue
-                for i, one in zip(places.tolist(), loads, strict=True):
-                    ends = (value * 1e-3 for value in one.metric("tpot_ms"))
+                for i, load in zip(places.tolist(), loads, strict=True):
+                    ends = (value * 1e-3 for value in load.metric("tpot_ms"))
                     rows["tpot"][i], rows["low"][i], rows["high"][i] = ends
-                    rows["first"][i], limiter[i] = one.ttft_seconds, one.limiter
-                    rows["mfu"][i] = 100.0 * flops[i] / (one.ttft_seconds * peak * int(number))
+                    rows["first"][i], limiter[i] = load.ttft_seconds, load.limiter
+                    rows["mfu"][i] = 100.0 * flops[i] / (load.ttft_seconds * peak * int(number))
         if np.isnan(rows["tpot"]).all():
             raise ProblemError(reasons[0] if reasons else "its memory is too small")
         more = {"first": rows["first"], "mfu": np.round(rows["mfu"])}
@@ -150,10 +151,10 @@ class Service:
         return serve(Steps(deployment), "static batch", batch, isl, np.full_like(isl, _OUTPUT))
 
 
-def _fits(of: Deployment, isl: np.ndarray, batch: np.ndarray) -> np.ndarray:
+def _fits(deployment: Deployment, isl: np.ndarray, batch: np.ndarray) -> np.ndarray:
     """Whether each batch fits in the memory."""
-    room = cachememory.memory(of)
-    limits = [cachememory.fitting_batch(of, int(n) + _OUTPUT, has=room) for n in isl]
+    room = cachememory.memory(deployment)
+    limits = [cachememory.fitting_batch(deployment, int(n) + _OUTPUT, has=room) for n in isl]
     return np.asarray(batch) <= np.array(limits)
 
 
