@@ -34,6 +34,9 @@ from perfmodel.serving.steps import Steps
 KINDS = ("gpu",)
 """Kinds of devices for which predictions were compared with runs."""
 
+TYPES = ("bf16", "fp16")
+"""Types of 16 bits in order of preference."""
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -63,17 +66,13 @@ class Operator:
     """Values of each size that can be chosen."""
     make: Callable[..., Problem]
     """Makes the problem from arrays of the sizes, in the order of `sizes`."""
-    types: Sequence[str] = ("bf16", "fp16")
-    """Types in order of preference: the first that a device's matrix unit has."""
     columns: Sequence[str] = ("time", "range", "rate", "limiter")
     """What the page shows."""
 
     def answer(self, device: Device) -> Answer:
         """Times of one call."""
-        dtype = next((name for name in self.types if name in device.matrix_types), None)
-        if dtype is None:
-            raise ProblemError(f"without a matrix rate of {' or '.join(self.types)} in the spec")
-        calls = predict_arrays(self.make(*_grid(self.sizes), dtype=dtype), device)
+        problem = self.make(*_grid(self.sizes), dtype=_wide_type(device))
+        calls = predict_arrays(problem, device)
         names = [calls.levels.get(name, name) for name in calls.limiter.tolist()]
         ends = calls.low_seconds, calls.high_seconds
         return Answer(calls.seconds, *ends, names, calls.useful_flops)
@@ -116,12 +115,14 @@ class Service:
         rows = {key: lacking.copy() for key in ("tpot", "low", "high", "first", "mfu")}
         limiter, flops = [""] * isl.size, np.zeros(isl.size)
         reasons = []
+        formats = {"bf16": _wide_type(device)}
         for number in self.sizes["devices"]:
             for name in self.sizes["weights"]:
                 places = np.flatnonzero((count == number) & (weights == name))
                 try:
+                    stored = formats.get(str(name), str(name))
                     deployment = Deployment(
-                        self.network, device, weights=str(name), tensor=int(number)
+                        self.network, device, weights=stored, tensor=int(number)
                     )
                     flops[places] = self._flops(isl[places], batch[places])
                     places = places[_fits(deployment, isl[places], batch[places])]
@@ -136,7 +137,7 @@ class Service:
                     rows["first"][i], limiter[i] = load.ttft_seconds, load.limiter
                     rows["mfu"][i] = 100.0 * flops[i] / (load.ttft_seconds * peak * int(number))
         if np.isnan(rows["tpot"]).all():
-            raise ProblemError(reasons[0] if reasons else "its memory is too small")
+            raise ProblemError(reasons[0] if reasons else "too little memory")
         more = {"first": rows["first"], "mfu": np.round(rows["mfu"])}
         return Answer(rows["tpot"], rows["low"], rows["high"], limiter, flops, more)
 
@@ -198,7 +199,8 @@ def explored(
     if networks:
         note += (
             " Networks: devices split each layer (tensor parallelism); kernels and exchanges, "
-            "no engine's host time; MFU is that of the prompts."
+            "no engine's host time; MFU is that of the prompts, against the peak of the type that "
+            "multiplies."
         )
     return {
         "devices": [device.slug for device in gpus],
@@ -206,6 +208,15 @@ def explored(
         "limiters": {letter: name for name, letter in limiters.items()},
         "note": note,
     }
+
+
+def _wide_type(device: Device) -> str:
+    """The type of 16 bits: the first of `TYPES` that the matrix unit has. Raises `ProblemError` if
+    it has none."""
+    for name in TYPES:
+        if name in device.matrix_types:
+            return name
+    raise ProblemError(f"without a matrix rate of {' or '.join(TYPES)} in the spec")
 
 
 def _grid(sizes: Mapping[str, Sequence[Any]]) -> list[np.ndarray]:

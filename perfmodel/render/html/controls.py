@@ -114,7 +114,7 @@ def explorer(frames: Mapping[str, str], note: str) -> Sequence[Markup]:
         tag("div", select("Question", enumerate(frames), id="explorer-operator"),
             tag("label", "Devices with ", search), class_="controls"),
         tag("div", class_="sliders", data_part=True),
-        tag("p", aria_live="polite", id="explorer-result", data_part=True),
+        tag("div", aria_live="polite", id="explorer-result", data_part=True),
         tag("div",
             tag("div", table, class_="scroll rows", tabindex=0, role="region",
                 aria_label="Devices by time", data_part=True),

@@ -18,11 +18,16 @@ function explore(section) {
   const operator = () => explorer.operators[question.value];
   const size = (name) => operator().sizes.findIndex((each) => each.name === name);
   const chosen = (name) => operator().sizes[size(name)].values[at[size(name)]];
+  // A range, its unit once where both ends have the same.
+  function between(low, high) {
+    const [number, unit] = low.split(" ");
+    return `${high.endsWith(` ${unit}`) ? number : low} – ${high}`;
+  }
   // What a column shows of a device's answer: its heading, and the text of a cell.
   const COLUMNS = {
     time: ["time", ({ us }) => time(us)],
     token: ["time a token", ({ us }) => time(us)],
-    range: ["80 % range", ({ us, range }) => range.map((end) => time(us * end)).join(" – ")],
+    range: ["80 % range", ({ us, range }) => between(...range.map((end) => time(us * end)))],
     rate: ["rate", ({ us, useful }) => (useful ? si((useful / us) * 1e6, "FLOP/s") : "–")],
     tokens: ["tokens/s a device", ({ us }) => si((chosen("batch") / chosen("devices") / us) * 1e6, "")],
     first: ["first token", ({ first }) => si(first, "s")],
@@ -66,21 +71,23 @@ function explore(section) {
   // Why devices that have the words in their names are not in the list.
   function lacking() {
     const reasons = {};
-    const small = "too little memory, or no rate of the type";
+    const small = "too little memory or no rate of the type";
     for (const [i, slug] of explorer.devices.entries()) {
       const why = operator().lacking[i] ?? (timed(i, at) ? null : small);
       if (why && matches(slug)) (reasons[why] ??= []).push(slug);
     }
-    return Object.entries(reasons).map(([why, slugs]) => ` Left out, ${why}: ${slugs.join(", ")}.`);
+    const lines = Object.entries(reasons).map(([why, slugs]) => el("p", {}, `${why}: ${slugs.join(", ")}`));
+    const count = Object.values(reasons).flat().length;
+    return count ? [el("details", {}, el("summary", {}, `${count} left out`), lines)] : [];
   }
   function draw() {
     const rows = ranked();
     const [least, most] = [rows[0]?.us, rows.at(-1)?.us];
     const fastest = `devices; the fastest is ${rows[0]?.slug}, ${rows.length && time(least)}.`;
-    answer.textContent =
-      (rows.length
-        ? `${rows.length} of ${explorer.devices.length} ${fastest}`
-        : "No device with these words in its name has a time.") + lacking().join("");
+    const sentence = rows.length
+      ? `${rows.length} of ${explorer.devices.length} ${fastest}`
+      : "No device with these words in its name has a time.";
+    answer.replaceChildren(el("p", {}, sentence), ...lacking());
     const cells = operator().columns.map((name) => COLUMNS[name]);
     const heads = ["device", "", ...cells.map(([heading]) => heading)];
     const line = (row) => {
