@@ -327,18 +327,3 @@ def test_the_tornado_is_sorted_and_shows_the_times():
     assert asked == pytest.approx(change)
     with pytest.raises(ProblemError, match="one device"):
         tornado_chart([found, whatif(PROBLEMS["thin"], load("b200"))])
-
-
-def test_bad_questions_are_one_line(cli):
-    for options, words in (
-        (["-c", "HMB x2"], "did you mean hbm"),
-        (["-c", "HBM x2", "-c", "HBM x3"], "both change"),
-        (["--chart", "x.doc"], ".svg"),
-        (["-m", "1:20k"], "perfmodel sweep"),
-        (["--format", "xml"], "xml"),
-    ):
-        code, out, err = cli("gemm", "-d", "h100-sxm", *options)
-        assert (code, out) == (2, "")
-        assert err.startswith("perfmodel: ")
-        assert err.count("\n") == 1
-        assert words in err
