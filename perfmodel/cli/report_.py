@@ -33,6 +33,12 @@ class Page:
     """Title of the page [default: what was predicted]."""
     explorer: bool = False
     """Add all GPUs over a grid of sizes, with sliders."""
+    network: Annotated[
+        list[str] | None,
+        FieldOption(None, "NAME", ("--network",), names="perfmodel.networks.library:names"),
+    ] = None
+    """Add a network as served to the explorer: prompts, batches, devices and formats; repeatable
+    (half a minute to three minutes each)."""
     no_sliders: bool = False
     """Leave out what-ifs of predictions; --explorer has its own sliders."""
 
@@ -46,9 +52,12 @@ def report(asked: Page) -> None:
     perfmodel network llama-3-8b -d h100-sxm --pass train -o network.json
     perfmodel report network.json -o network.html
     perfmodel report --explorer -o explorer.html
+    perfmodel report --network llama-3-8b --network gpt-oss-120b -o explorer.html
     """
     files = asked.results or []
-    if not files and not asked.explorer:
+    networks = asked.network or []
+    explorer = asked.explorer or bool(networks)
+    if not files and not explorer:
         raise ProblemError("nothing to show: name files of results, or add --explorer")
     if asked.output != "-" and not asked.output.lower().endswith((".html", ".htm")):
         raise OutputError(f"{asked.output}: a page is written as .html; change the name")
@@ -62,10 +71,10 @@ def report(asked: Page) -> None:
     if not asked.no_sliders:
         _ask_again(contents)
     grid = None
-    if asked.explorer:
+    if explorer:
         from perfmodel.analysis.explorer import explored
 
-        grid = explored()
+        grid = explored(networks=networks)
     heading = asked.title or headline(contents) or _title(files)
     html = page.render(contents, title=heading, command=_command(files, asked), explorer=grid)
     write(iter([html]), asked.output)
@@ -99,6 +108,7 @@ def _command(files: list[str], asked: Page) -> str:
     """The command that generates this page."""
     flags = ["--title", asked.title] if asked.title else []
     flags += ["--explorer"] if asked.explorer else []
+    flags += [word for name in asked.network or [] for word in ("--network", name)]
     return shlex.join(["perfmodel", "report", *files, *flags, "-o", asked.output])
 
 

@@ -4,6 +4,7 @@ import base64
 import csv
 import hashlib
 import html
+import itertools
 import json
 import re
 
@@ -12,13 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfmodel import Attention, predict, predict_arrays
-from perfmodel.analysis.explorer import QUESTIONS, explored
+from perfmodel.analysis.explorer import OPERATORS, explored
 from perfmodel.analysis.sensitivities import sensitivities
 from perfmodel.analysis.whatif import whatif
 from perfmodel.errors import ProblemError, TableError
 from perfmodel.hardware import load
+from perfmodel.networks.library import load as load_network
 from perfmodel.render.html import page, readers
 from perfmodel.render.html.results import MOST, Results, case_key
+from perfmodel.serving.deployment import Deployment
+from perfmodel.serving.served import serve
+from perfmodel.serving.steps import Steps
 
 H100 = load("h100-sxm")
 CASE = Attention(1, 16, 16, 2048, 2048, 128, dtype="fp16")
@@ -228,21 +233,48 @@ def test_what_is_asked_again_is_the_what_if_itself():
         assert row["after_us"] == pytest.approx(wanted["after_us"])
 
 
+def numbers(text):
+    return [float(word) if word else None for word in text.split(",")]
+
+
 def test_the_explorer_has_the_model_s_own_times():
     found = explored([H100, load("p4")])
     assert found["devices"] == ["h100-sxm", "p4"]
-    for question, answer in zip(QUESTIONS, found["operators"], strict=True):
+    for question, answer in zip(OPERATORS, found["operators"], strict=True):
         lengths = [len(size["values"]) for size in answer["sizes"]]
-        assert len(answer["useful"]) == lengths[0] * lengths[1]
+        assert len(numbers(answer["useful"])) == lengths[0] * lengths[1]
         assert list(answer["times"]) == ["0"]  # a P4 has no matrix unit
         i, j = lengths[0] - 1, 1
         sizes = [size["values"][k] for size, k in zip(answer["sizes"], (i, j), strict=True)]
         one = predict_arrays(question.make(*sizes, dtype="bf16"), H100).one(0)
         told = answer["times"]["0"]
         place = i * lengths[1] + j
-        assert told["us"][place] == pytest.approx(one.seconds * 1e6, rel=5e-3)
+        assert numbers(told["us"])[place] == pytest.approx(one.seconds * 1e6, rel=5e-3)
         limiter = found["limiters"][told["limiter"][place]]
         assert limiter == one.levels.get(one.limiter, one.limiter)
+
+
+def test_the_explorer_has_networks_as_they_are_served():
+    """Times are those of `infer`; a batch that does not fit, or a type that the device lacks, has
+    none."""
+    found = explored([load("a100-sxm4-80gb")], ["llama-3-70b"])
+    answer = found["operators"][0]
+    values = {size["name"]: size["values"] for size in answer["sizes"]}
+    places = list(itertools.product(*values.values()))
+    told = answer["times"]["0"]
+    times = dict(zip(places, numbers(told["us"]), strict=True))
+    case = (1024, 16, 4, "bf16")
+    deployment = Deployment(load_network("llama-3-70b"), load("a100-sxm4-80gb"), tensor=4)
+    (one,) = serve(Steps(deployment), "static batch", [16], 1024, 256)
+    assert times[case] == pytest.approx(one.tpot_seconds * 1e6, rel=5e-3)
+    first = numbers(told["first"])[places.index(case)]
+    assert first == pytest.approx(one.ttft_seconds, rel=5e-3)
+    assert 30 < numbers(told["mfu"])[places.index(case)] < 100
+    assert times[1024, 1, 1, "bf16"] is None  # 141 GB of weights on 80 GB
+    assert times[1024, 1, 1, "int4-g128"]
+    assert not any(time for place, time in times.items() if "fp8" in place)
+    low, high = told["range"]
+    assert low < 1 < high
 
 
 def test_latex_tables_balance_and_escape(cli):

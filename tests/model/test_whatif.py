@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from cases import cases
 from folders import TESTS
 from hypothesis import given
 from hypothesis import strategies as st
@@ -199,34 +200,14 @@ def test_what_fits_no_more_is_an_answer():
     assert row["limiter_after"] == "does not fit"
 
 
-@pytest.mark.parametrize(
-    ("text", "name", "factor"),
-    [
-        ("HBM x2", "hbm_bandwidth", 2), ("hbm bandwidth ×1.5", "hbm_bandwidth", 1.5),
-        ("DRAM *3", "hbm_bandwidth", 3), ("L2 /2", "l2_bandwidth", 0.5),
-        ("L2 capacity +50%", "l2_capacity", 1.5), ("SRAM +50 %", "shared_capacity", 1.5),
-        ("clock -10%", "clock", 0.9), ("clock −10%", "clock", 0.9), ("sm_count 2x", "units", 2),
-        ("tensor x1e1", "matrix", 10), ("exp +100%", "special", 2), ("launch x0", "launch", 0),
-        ("  launch   floor   -100%  ", "launch", 0),
-    ],
-)  # fmt: skip
+@cases
 def test_relative_changes(text, name, factor):
     change = parse_change(text)
     assert change.quantity is QUANTITIES[name]
     assert change.factor == pytest.approx(factor)
 
 
-@pytest.mark.parametrize(
-    ("text", "name", "value"),
-    [
-        ("HBM 4.8 TB/s", "hbm_bandwidth", 4.8e12),
-        ("L2 capacity = 100 MiB", "l2_capacity", 100 * 2**20),
-        ("SM 160", "units", 160), ("SM=160", "units", 160), ("clock 2 GHz", "clock", 2e9),
-        ("TDP 1000 W", "power", 1000), ("latency 500 ns", "latency", 5e-7),
-        ("launch 0 us", "launch", 0), ("exp 8 Texp/s", "special", 8e12),
-        ("SRAM 256KiB", "shared_capacity", 256 * 1024), ("matrix 2 PFLOP/s", "matrix", 2e15),
-    ],
-)  # fmt: skip
+@cases
 def test_absolute_changes_arrive_at_their_value(text, name, value):
     change = parse_change(text)
     assert change.quantity is QUANTITIES[name]

@@ -7,6 +7,7 @@ from copy import deepcopy
 
 import pytest
 import yaml
+from cases import cases
 from folders import ROOT
 from jsonschema import Draft7Validator, Draft202012Validator
 
@@ -161,18 +162,7 @@ def test_schema_on_the_command_line(cli):
     assert cli("schema", "graph", "--draft", "4")[0] == 2
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("slug: x\ncompute: {}\n", "x.yaml:"),
-        ("name: x\naxes: {i: 1}\nsteps: {}\n", "lacks tensors"),
-        ("name: x\nnodes: {a: {operator: gem}}\n", "no operator named 'gem'"),
-        ("kernels: {a: {operator: gemm}}\n", "x.yaml"),
-        ("colour: red\n", "its keys match no known format"),
-        ("", "its keys match no known format"),
-        ("a: [\n", "its keys match no known format"),
-    ],
-)
+@cases
 def test_what_is_wrong_with_a_file_is_one_line(cli, tmp_path, text, said):
     (tmp_path / "x.yaml").write_text(text)
     code, out, err = cli("validate", "x.yaml")

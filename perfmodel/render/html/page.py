@@ -61,6 +61,12 @@ class Contents:
     """What was read."""
 
 
+_EXPLORER = (
+    "How long does it take on a GPU that I do not have? Choose what to run and its sizes. Each "
+    "device's time is predicted from its data sheet and what is known of its libraries."
+)
+
+
 def contents(results: Results) -> Contents:
     """What the page of some results shows."""
     every = cases.complete(results)
@@ -90,13 +96,20 @@ def _named(each: Section) -> Section:
 
 
 def render(
-    results: Results, *, title: str, command: str, explorer: Mapping[str, Any] | None = None
+    results: Results,
+    *,
+    title: str,
+    command: str,
+    explorer: Mapping[str, Any] | None = None,
+    links: Mapping[str, str] | None = None,
 ) -> str:
-    """The page as HTML; the same bytes for the same results."""
+    """The page as HTML; the same bytes for the same results. `links` are other pages by what is
+    said of them."""
     content = contents(results)
     data: dict[str, Any] = {"title": title, "command": command, "tables": {}, "charts": {}}
-    words = content.sentences or ["No results were given: this page has the explorer alone."]
-    parts = [section("summary", "Summary", [tag("p", text) for text in words])]
+    words = content.sentences or [_EXPLORER]
+    pages = [tag("p", tag("a", text, href=page)) for text, page in (links or {}).items()]
+    parts = [section("summary", "Summary", [*(tag("p", text) for text in words), *pages])]
     parts += [_section(s, s.id or f"result-{i}", data) for i, s in enumerate(content.early)]
     parts += _cases(content, data)
     parts += [_section(s, s.id or f"late-{i}", data) for i, s in enumerate(content.late)]
