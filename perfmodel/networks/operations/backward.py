@@ -201,18 +201,18 @@ class Backward:
         elif xs:
             run(f"{name}_gradient", [*results, *xs], [self._gradient(x) for x in xs])
 
-    def _cast(self, x: Value, dtype: str, name: str, to: Value | None = None) -> Value:
+    def _cast(self, x: Value, dtype: str, name: str, result: Value | None = None) -> Value:
         """A value in another type, by a kernel of its own."""
-        y = to or replace(x, name=f"{name} of {x.name}", dtype=dtype)
+        y = result or replace(x, name=f"{name} of {x.name}", dtype=dtype)
         problem = Rowwise("pointwise", x.rows, x.cols, x.dtype, output_dtype=dtype)
         self.to.run(name, "pointwise", problem, {"X": x}, {"Y": y})
         return y
 
     def _record(
-        self, name: str, kind: str, problem: Problem, reads: Operands, writes: Operands, of: Node
+        self, name: str, kind: str, problem: Problem, reads: Operands, writes: Operands, like: Node
     ) -> None:
-        """A kernel as the forward kernel `of` is: its library, its runs, operands in part."""
-        parts = {edge.operand: edge.part for edge in of.edges}
+        """A kernel as the forward kernel `like` is: its library, its runs, operands in part."""
+        parts = {edge.operand: edge.part for edge in like.edges}
         if isinstance(problem, Rowwise) and problem.op == "pointwise":
             parts = {"X": parts["Y"], "Y": parts["X"]}
         else:
@@ -223,6 +223,7 @@ class Backward:
                 if x.name in self.weights and x.name not in self.to.written:
                     self.to.weights[x.name] = None
         self.to.run(
-            name, kind, problem, reads, writes, repeat=of.repeat, implementation=of.implementation,
+            name, kind, problem, reads, writes, repeat=like.repeat,
+            implementation=like.implementation,
             part=[operand for operand in (*reads, *writes) if parts.get(operand, rest)],
         )  # fmt: skip
