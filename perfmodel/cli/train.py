@@ -29,11 +29,10 @@ from perfmodel.render import steps as render
 from perfmodel.render.chart import Chart
 from perfmodel.render.page import Page
 from perfmodel.render.refused import all_of
-from perfmodel.render.report import Report
 from perfmodel.training.plan import Plan
 from perfmodel.training.result import Step
 from perfmodel.training.scaling import WAYS, scaled
-from perfmodel.training.trainingrun import RunCost, TrainingRun, cost
+from perfmodel.training.trainingrun import TrainingRun, cost
 
 MOST = 100_000
 """Limit on the plans of one command."""
@@ -121,58 +120,42 @@ def train(asked: Asked, run: TrainingRun, values: Values, shown: Shown, drawing:
         --seq 8k --global-batch 2048
     perfmodel train gpt3-175b -s dgx-a100 --gpus 64:1024:x2 --tensor 1,2,4,8 --pipeline 1,2,4 \\
         --global-batch 1024 --fastest
-    perfmodel train llama-3.1-405b -s dgx-h100 --gpus 512:131072:x4 --seq 8k --stack te \
+    perfmodel train llama-3.1-405b -s dgx-h100 --gpus 512:131072:x4 --seq 8k --stack te \\
         --global-batch 2048 --plan auto --scaling strong
     """
-    if asked.plan is not None:
-        steps, sentences = _search(asked, values())
-        drawing.draw(partial(_chart, asked, steps, True))
-        report = _report(asked, run, steps, [])
-        shown.emit(replace(report, notes=[*report.notes, *sentences]))
-        return
     grid = Grid(
-        {
-            "device": asked.places(),
-            "devices": list(asked.gpus),
-            **values(),
-        },
+        {"device": asked.places(), "devices": list(asked.gpus), **values()},
         asked.pairs,
     )
-    grid.check(MOST, "plans")
-    with waiting("predicting plans"):
-        steps, refused = _steps(asked, grid)
-    several = len(grid) > 1
+    refused, told = list[tuple[str, str]](), list[str]()
+    if asked.plan is not None:
+        steps, told = _search(asked, values())
+    else:
+        grid.check(MOST, "plans")
+        with waiting("predicting plans"):
+            steps, refused = _steps(asked, grid)
     if not steps:
         raise all_of(refused)
+    several = len(grid) > 1 or asked.plan is not None or asked.scaling is not None
     fits = any(step.memory.fits for step in steps)
     if asked.scaling:
         steps = plans.fastest(steps)
     drawing.draw(partial(_chart, asked, steps, several))
-    if several and asked.fastest:
+    if asked.fastest and several and asked.plan is None:
         steps = plans.fastest(steps)
-    if several or asked.scaling or shown.form == "json":
-        shown.emit(_report(asked, run, steps, refused))
+    costs = [cost(run, step, load(step.device)) for step in steps if run.tokens]
+    if several or shown.form == "json":
+        against = scaled(steps) if asked.scaling else ()
+        report = render.several(steps, refused, asked.convention, costs, against)
+        shown.emit(replace(report, notes=[*report.notes, *told]))
     else:
-        shown.emit(render.single(steps[0], asked.convention, _costs(run, steps)))
+        shown.emit(render.single(steps[0], asked.convention, costs))
     if not fits and not several:
         say(f"perfmodel: the plan {render.fit(steps[0])}")
     if not fits and asked.fastest:
         if several:
             say("perfmodel: no plan fits; shown are those that lack the least memory")
         raise click.exceptions.Exit(1)
-
-
-def _costs(run: TrainingRun, steps: list[Step]) -> list[RunCost]:
-    """What a run of each step costs, where its tokens are given."""
-    return [cost(run, step, load(step.device)) for step in steps if run.tokens]
-
-
-def _report(
-    asked: Asked, run: TrainingRun, steps: list[Step], refused: list[tuple[str, str]]
-) -> Report:
-    """One line for each plan."""
-    against = scaled(steps) if asked.scaling else ()
-    return render.several(steps, refused, asked.convention, _costs(run, steps), against)
 
 
 def _search(asked: Asked, values: Mapping[str, list[Any]]) -> tuple[list[Step], list[str]]:

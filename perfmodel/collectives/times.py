@@ -27,7 +27,7 @@ fence's way there and back.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -182,12 +182,10 @@ def total(found: Terms) -> np.ndarray:
 
 
 def _ring(method: Method, exchange: Exchange, machine: Machine) -> Terms:
-    passes = 2 if exchange.op == "all-reduce" else 1
-    hops = [(passes * item.ring_hops, item) for item in exchange.route.crossings]
-    message = exchange.message_bytes
-    waits = _hop_terms(method.protocol, exchange.route, hops, message, machine)
+    waits = _waits(method, exchange, machine, "hop_us")
     level, rate = machine.slowest(exchange.route)
     rate *= nccl.table()["protocol_share"][method.protocol]
+    message = exchange.message_bytes
     if method.protocol == "LL":
         return {**waits, level: (exchange.sent_bytes + message) / rate}
     copy = message / machine.copy_bytes_per_s(nccl.channels(machine.architecture))
@@ -195,38 +193,26 @@ def _ring(method: Method, exchange: Exchange, machine: Machine) -> Terms:
 
 
 def _tree(method: Method, exchange: Exchange, machine: Machine) -> Terms:
-    """A chain inside a node and a binary tree between nodes, up and down."""
-    hops = [
-        (2 * (item.fan - 1 if item.level.medium != "network" else math.log2(item.fan)), item)
-        for item in exchange.route.crossings
-    ]
-    route = exchange.route
-    waits = _hop_terms(method.protocol, route, hops, exchange.message_bytes, machine, "tree_hop_us")
-    level, rate = machine.slowest(route)
+    level, rate = machine.slowest(exchange.route)
     rate *= nccl.table()["protocol_share"][method.protocol]
-    return {**waits, level: 2 * exchange.bytes / rate}
+    return {**_waits(method, exchange, machine, "tree_hop_us"), level: 2 * exchange.bytes / rate}
 
 
-def _hop_terms(
-    protocol: Protocol,
-    route: Route,
-    hops: Sequence[tuple[float, Crossing]],
-    message_bytes: np.ndarray,
-    machine: Machine,
-    table: str = "hop_us",
-) -> Terms:
-    """Start and hops of a protocol, with a number of hops at each level.
+def _waits(method: Method, exchange: Exchange, machine: Machine, table: str) -> Terms:
+    """Start and hops of a ring or a tree; `table` has NCCL's hops.
 
     LL takes longer once every thread has data (`crowding`); LL128 serves larger messages and always
     does.
     """
+    route, protocol = exchange.route, method.protocol
+    hops = nccl.hops(method, exchange.op, route)
     seconds = sum(count * machine.hop(protocol, item, table) for count, item in hops)
     if protocol == "Simple":
         start = machine.start("simple_start", route)
         return {"start": np.asarray(start), "hops": np.asarray(seconds)}
-    full = np.ones(message_bytes.shape)
+    full = np.ones(exchange.bytes.shape)
     if protocol == "LL":
-        full = np.minimum(message_bytes / CROWDED_BYTES, 1.0)
+        full = np.minimum(exchange.message_bytes / CROWDED_BYTES, 1.0)
     crowd = 1.0 + machine.values["crowding"] * full
     return {"start": machine.start("start", route) * crowd, "hops": seconds * crowd}
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perfmodel.collectives import collectivespread
 from perfmodel.collectives.constants import PATH, shipped
 from perfmodel.errors import TableError, exit_code
 from perfmodel.fitting.estimation import ROBUST_SCALE, bounds, intervals, movable, pulls
@@ -164,7 +163,7 @@ def spread_of(
     table: pd.DataFrame, predicted: pd.DataFrame, found: Sequence[Fold]
 ) -> dict[str, Any]:
     """The table of ranges: devices and libraries seen, percentiles by algorithm and protocol."""
-    labels = collectivespread.families(predicted["chosen"], predicted["protocol"])
+    labels = (predicted["chosen"] + " " + predicted["protocol"]).to_numpy(object)
     weight = np.square(weights(table))
     ends = _ends(labels, weight, [f for f in found if f.axis not in ("device", "source")])
     unseen = _even(_ends(labels, weight, [f for f in found if f.axis == "device"]))
@@ -221,7 +220,7 @@ def groups(predicted: pd.DataFrame) -> pd.DataFrame:
 
 def coverage(table: pd.DataFrame, predicted: pd.DataFrame, found: Sequence[Fold]) -> str:
     """Coverage of ranges on each device left out, with ranges from the other devices' errors."""
-    labels = collectivespread.families(predicted["chosen"], predicted["protocol"])
+    labels = (predicted["chosen"] + " " + predicted["protocol"]).to_numpy(object)
     weight, devices = np.square(weights(table)), [f for f in found if f.axis == "device"]
     lines = []
     for fold in devices:

@@ -26,7 +26,7 @@ from perfmodel.networks.network import Network
 from perfmodel.networks.networktime import predict_network
 from perfmodel.networks.setting import Setting
 from perfmodel.training import optimisers
-from perfmodel.training.plan import Plan, stages_fit
+from perfmodel.training.plan import Plan, divisors, stages_fit
 from perfmodel.training.result import Step
 from perfmodel.training.step import predict_step, step_memory
 from perfmodel.training.stepmemory import model_states
@@ -71,7 +71,7 @@ def legal(
     fixed, each with its values."""
     heads = [block.attention.kv_heads for block in network.blocks]
     experts = max((block.mlp.experts for block in network.blocks), default=0)
-    sizes = _divisors(devices)
+    sizes = divisors(devices)
     axes: dict[str, Sequence[Any]] = {
         "tensor": [n for n in sizes if n <= node and all(count % n == 0 for count in heads)],
         "pipeline": [n for n in sizes if n <= network.layers],
@@ -80,7 +80,7 @@ def legal(
         ],
         "expert": [n for n in sizes if n == 1 or (experts and experts % n == 0)],
         "chunks": (1, 2, 4, 8),
-        "micro_batch": [n for n in _divisors(batch) if n <= _MOST_MICRO],
+        "micro_batch": [n for n in divisors(batch) if n <= _MOST_MICRO],
         "zero": _ZERO,
         "recompute": _RECOMPUTE,
         **given,
@@ -114,10 +114,6 @@ def _plan(
     if sizes["pipeline"] > 1 and sizes["zero"] > 1:
         return None  # gradients and weights are needed by every micro-batch
     return replace(base, data=data, accumulation=accumulation, **sizes)
-
-
-def _divisors(number: int) -> list[int]:
-    return [n for n in range(1, number + 1) if number % n == 0]
 
 
 @dataclass(frozen=True)
