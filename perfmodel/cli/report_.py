@@ -92,16 +92,10 @@ def _title(files: list[str]) -> str:
 def _ask_again(page: Results) -> None:
     """Add what-ifs to predictions that have none."""
     from perfmodel.analysis.sensitivities import sensitivities
-    from perfmodel.render.html.results import case_key
 
-    cases = [
-        case for case in page.cases if case_key(case["device"], case["problem"]) not in page.effects
-    ]
-    for i, row in sensitivities(cases[:_MOST_ASKED]):
-        if row["quantity"] is not None:
-            key = case_key(cases[i]["device"], cases[i]["problem"])
-            page.effects.setdefault(key, {})[row["quantity"]] = [row["halved_us"], row["after_us"]]
-            page.quantities.setdefault(row["quantity"], row["what_if"].removesuffix(" x2"))
+    effects = page.effects
+    cases = [case for case in page.cases if case["key"] not in effects]
+    page.asked = [row for _, row in sensitivities(cases[:_MOST_ASKED])]
 
 
 def _command(files: list[str], asked: Page) -> str:

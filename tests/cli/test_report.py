@@ -20,7 +20,8 @@ from perfmodel.errors import ProblemError, TableError
 from perfmodel.hardware import load
 from perfmodel.networks.library import load as load_network
 from perfmodel.render.html import page, readers
-from perfmodel.render.html.results import MOST, Results, case_key
+from perfmodel.render.html.kind import Document
+from perfmodel.render.html.results import MOST, Results
 from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.served import serve
 from perfmodel.serving.steps import Steps
@@ -51,9 +52,9 @@ def test_a_csv_with_a_line_end_inside_a_cell_is_one_line(cli, tmp_path):
     assert "x.csv: not CSV" in err
 
 
-@pytest.mark.parametrize("lines", [1, True, "none", {"a": 1}, [1], [["x"]]])
+@pytest.mark.parametrize("lines", [1, True, {"a": 1}, [1], [["x"]]])
 def test_assumptions_are_a_list_of_texts(lines):
-    with pytest.raises(TableError, match=r"x\.json: row 1, assumptions: no list of texts"):
+    with pytest.raises(TableError, match=r"x\.json: predictions .*: assumptions: no list of texts"):
         rendered({"predictions": [prediction(assumptions=lines)]})
 
 
@@ -142,17 +143,21 @@ def test_every_kind_of_result_is_read(cli):
     for name, call in calls.items():
         assert cli(*call, "-o", name)[0] == 0
         readers.read(name, results)
-    assert [table.title for table in results.tables] == [
-        *("decoder-layer on h100-sxm", "graph.csv", "what-ifs (whatif.json)"),
-    ]
+    assert [table.title for table in results.tables] == ["graph.csv"]
+    (graphs,) = results.sections(late=False)
+    nodes, whole = graphs.rows[:-1], graphs.rows[-1]
+    assert sum(row["time_us"] for row in nodes) == pytest.approx(whole["time_us"])
+    assert {"operator", "node"} == graphs.parts[0].views.keys()
+    assert [each.title for each in results.sections(late=True)] == ["What-ifs"]
     assert results.cases[0]["label"] == "decoder-layer: norm1"
-    assert results.sentences[0].startswith("decoder-layer on h100-sxm: batch=1 seq=128")
-    halved, doubled = results.effects[case_key("h100-sxm", results.cases[-1]["problem"])]["clock"]
+    assert "decoder-layer on h100-sxm: batch=1 seq=128" in " ".join(graphs.sentences)
+    halved, doubled = results.effects[results.cases[-1]["key"]]["clock"]
     assert halved > results.cases[-1]["time_us"] > doubled
     code, out, _ = cli("sweep", "gemm", "-d", "h100-sxm", "-m", "64,4k", "--best", "-f", "json")
     assert code == 0
     readers.add(json.loads(out), results, "sweep")
-    assert results.cases[-1]["arithmetic_intensity"]["hbm"] > 1
+    (point,) = (case for case in results.cases if case["source"] == "sweep")
+    assert (point["algorithm"], point["bytes"]["hbm"] > 1) == ("gemm", True)
 
 
 def test_runs_of_a_comparison_keep_every_row(cli, tmp_path):
@@ -168,22 +173,11 @@ def test_runs_of_a_comparison_keep_every_row(cli, tmp_path):
     assert said[0].startswith("20 measured runs: predictions are off by ")
 
 
-def test_an_unknown_document_is_a_table_and_a_new_kind_can_be_registered():
+def test_an_unknown_document_is_a_table():
     results = Results()
     readers.add({"requests": [{"ttft_us": 5.0, "model": "m"}]}, results, "new.json")
     (table,) = results.tables
     assert [(c.header, c.kind) for c in table.columns] == [("TTFT", "time"), ("model", "text")]
-
-    @readers.reader("requests")
-    def serving(document, found, source):
-        found.sentences.append(f"{len(document['requests'])} requests")
-
-    try:
-        readers.add({"requests": [{}]}, results, "new.json")
-    finally:
-        del readers.READERS["requests"]
-    assert results.sentences == ["1 requests"]
-    assert len(results.tables) == 1
 
 
 @pytest.mark.parametrize(
@@ -192,8 +186,16 @@ def test_an_unknown_document_is_a_table_and_a_new_kind_can_be_registered():
         ("x.json", "{", "x.json: not JSON"),
         ("x.json", "[]", "without named members"),
         ("x.json", '{"a": 1}', "holds none of collectives, fits, formats, graphs, "),
-        ("x.json", '{"predictions": [{"device": "a"}]}', "as perfmodel writes them: no 'problem'"),
-        ("x.json", '{"predictions": 3}', "x.json: predictions are not as perfmodel writes them"),
+        (
+            "x.json",
+            '{"predictions": [{"device": "a", "algorithm": "b", "time_us": 1, "problem": 3}]}',
+            "x.json: predictions are not as perfmodel writes them",
+        ),
+        (
+            "x.json",
+            '{"predictions": 3}',
+            "x.json: holds none of collectives, fits, formats, graphs",
+        ),
         ("x.csv", "a,b\n", "no row below the header"),
         ("x.csv", "\xff", "not UTF-8 text"),
     ],
@@ -215,9 +217,9 @@ def test_the_command_refuses_in_one_line(cli):
 
 def test_a_page_holds_so_many_cases():
     results = Results()
-    results.cases = [{}] * MOST
-    with pytest.raises(ProblemError, match=r"5,000 predictions at most"):
-        results.add_case({}, "x")
+    results.add_document("predictions", Document("x", [{}] * MOST))
+    with pytest.raises(ProblemError, match=r"5,000 rows of predictions at most"):
+        results.add_document("predictions", Document("x", [{}]))
     with pytest.raises(TableError):
         readers.add({}, results, "x")
 
