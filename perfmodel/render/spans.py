@@ -17,6 +17,7 @@ from perfmodel.render.chart import Chart, dress
 from perfmodel.render.labels import shortened, text_inches
 from perfmodel.render.page import Page, Palette, styled
 from perfmodel.render.report import Row
+from perfmodel.render.ticks import locator
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -183,7 +184,10 @@ class _Drawing:
         room = 0.1 if self.spans.beside else 0.35
         axes.set(xlim=(low, 1.01 * high), ylim=(len(lanes) - 0.5 + room / 2, -0.5 - room))
         axes.set(xlabel=self.spans.axis, ylabel=self.spans.lanes_are)
-        axes.xaxis.set_major_locator(MaxNLocator(7, steps=[1, 2, 2.5, 5, 10]))
+        round_numbers = MaxNLocator(7, steps=[1, 2, 2.5, 5, 10])
+        axes.xaxis.set_major_locator(
+            locator(0.0, high, kind) if kind == "binary" else round_numbers
+        )
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: tick(value, kind)))
         axes.spines["left"].set_visible(False)
         axes.grid(visible=True, axis="x", color=self.palette.faint)
