@@ -29,18 +29,18 @@ def scaled(axis: Axis, values: Sequence[float], kind: str, *, log: bool) -> None
     if log:
         (axes.set_xscale if across else axes.set_yscale)("log")
         set_limits(low / 1.6, high * 1.6)
-        axis.set_majorlocator(locator(low / 1.6, high * 1.6, kind))
-        axis.set_minorlocator(NullLocator())
+        axis.set_major_locator(locator(low / 1.6, high * 1.6, kind))
+        axis.set_minor_locator(NullLocator())
         axis.set_minor_formatter(NullFormatter())
     elif kind == "year":
         set_limits(math.floor(low - 0.5), math.ceil(high))
-        axis.set_majorlocator(MaxNLocator(8, steps=[1, 2, 4, 5, 10], integer=True))
+        axis.set_major_locator(MaxNLocator(8, steps=[1, 2, 4, 5, 10], integer=True))
     else:
         set_limits(0, high * 1.08 or 1.0)
         if kind == "binary":
-            axis.set_majorlocator(locator(0.0, high * 1.08, kind))
+            axis.set_major_locator(locator(0.0, high * 1.08, kind))
         else:
-            axis.set_majorlocator(MaxNLocator(6, steps=[1, 2, 5, 10]))
+            axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     axis.set_major_formatter(FuncFormatter(lambda value, _: tick(value, kind)))
 
 
