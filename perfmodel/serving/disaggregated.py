@@ -102,7 +102,8 @@ def _alone(steps: Steps, isl: int, osl: int, limit: float) -> tuple[float, float
     lengths = (np.full(len(sizes), float(length)) for length in (isl, osl))
     seconds = decoding(steps, sizes / copy.pipeline, *lengths).total
     rates = np.where((seconds <= limit) & (most > 0), sizes / (osl * seconds), 0.0)
-    return prompt, float(rates.max()) * copy.data, float(_transfer_seconds(copy, np.array([isl]))[0])
+    way = float(_transfer_seconds(copy, np.array([isl]))[0])
+    return prompt, float(rates.max()) * copy.data, way
 
 
 def _transfer_seconds(decode: Deployment, isl: np.ndarray) -> np.ndarray:
