@@ -19,9 +19,11 @@ with the clock, and the latency of the level, as often as a hop crosses it (`Mac
 A switch adds up in rounds, a chunk of each channel and rank, and the blocks wait for the chunks of
 one rank after another, each a crossing λ (`nccl.nvls_rounds`). An all-to-all passes every byte
 through its blocks, the rank's own message too, so that it takes 2n/C at least: sent and received
-bytes share them. β is a store's hop for a kernel that pushes; for one that pulls two barriers and a
-load, with few bytes in flight for each peer. φ is a barrier behind a fence: a store's hop, and the
-fence's way there and back.
+bytes share them.
+
+β is a store's hop for a kernel that pushes; for one that pulls two barriers and a load, with few
+bytes in flight for each peer. φ is a barrier behind a fence: a store's hop, and the fence's way
+there and back.
 """
 
 from __future__ import annotations
