@@ -127,9 +127,9 @@ def train(asked: Asked, run: TrainingRun, values: Values, shown: Shown, drawing:
         {"device": asked.places(), "devices": list(asked.gpus), **values()},
         asked.pairs,
     )
-    refused, told = list[tuple[str, str]](), list[str]()
+    refused, sentences = list[tuple[str, str]](), list[str]()
     if asked.plan is not None:
-        steps, told = _search(asked, values())
+        steps, sentences = _search(asked, values())
     else:
         grid.check(MOST, "plans")
         with waiting("predicting plans"):
@@ -147,7 +147,7 @@ def train(asked: Asked, run: TrainingRun, values: Values, shown: Shown, drawing:
     if several or shown.form == "json":
         against = scaled(steps) if asked.scaling else ()
         report = render.several(steps, refused, asked.convention, costs, against)
-        shown.emit(replace(report, notes=[*report.notes, *told]))
+        shown.emit(replace(report, notes=[*report.notes, *sentences]))
     else:
         shown.emit(render.single(steps[0], asked.convention, costs))
     if not fits and not several:

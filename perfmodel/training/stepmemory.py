@@ -221,7 +221,7 @@ def activations(
     """
     mode = rematerialise.mode(plan.recompute)
     rest = plan.recompute_layers
-    kept = working = logits = one = 0.0
+    kept = working = logits = layer = 0.0
     for segment, count in parts:
         if not segment.active:
             continue
@@ -237,10 +237,10 @@ def activations(
         kept += reruns * least + (count - reruns) * full
         if segment.block:
             working = max(working, full - least + _temporary(segment))
-            one = max(one, full if reruns < count else least)
+            layer = max(layer, full if reruns < count else least)
     return [
         Span("activations", in_flight * kept, _HEAD, _LAYERS),
-        Span("activations", one, _LAST, _LAST),
+        Span("activations", layer, _LAST, _LAST),
         Span("layer at work", working, _LAYERS, _LAST),
         Span("logits", losses_in_flight * logits, _HEAD, _HEAD),
     ]
