@@ -44,6 +44,10 @@ class Asked(Corrected):
 
     network: NamedNetwork
     """The network."""
+    input: Annotated[list[str] | None, FieldOption(None, "NAME:TYPE[SIZES]", ("--input", "-i"))] = (
+        None
+    )
+    """An input of a module FILE.py:NAME, repeats [default: int64[batch,seq]]."""
     device: Machines = ()
     """Devices, each in its usual system, with commas or repeated: a100,h100."""
     system: SomeSystems = ()
@@ -103,14 +107,15 @@ def train(asked: Asked, run: TrainingRun, values: Values, shown: Shown, drawing:
     perfmodel train gpt3-175b -s dgx-a100 --gpus 64:1024:x2 --tensor 1,2,4,8 --pipeline 1,2,4 \\
         --global-batch 1024 --fastest
     """
+    asked, given = _module(asked, values())
     if asked.plan is not None:
-        shown.emit(_search(asked, run, values()))
+        shown.emit(_search(asked, run, given))
         return
     grid = Grid(
         {
             "device": asked.places(),
             "devices": list(asked.gpus),
-            **values(),
+            **given,
             "global_batch": [asked.global_batch],
         },
         asked.pairs,
@@ -136,6 +141,24 @@ def train(asked: Asked, run: TrainingRun, values: Values, shown: Shown, drawing:
         if several:
             say("perfmodel: no plan fits; shown are those that lack the least memory")
         raise click.exceptions.Exit(1)
+
+
+def _module(asked: Asked, values: dict[str, list[Any]]) -> tuple[Asked, dict[str, list[Any]]]:
+    """What is asked for, with a module's inputs, and its stack PyTorch's where none is named."""
+    from perfmodel.tracing.tracednetwork import TracedNetwork
+
+    network = asked.network
+    if not isinstance(network, TracedNetwork):
+        if asked.input:
+            raise ProblemError("--input is of a module FILE.py:NAME; drop it")
+        return asked, values
+    if asked.plan is not None:
+        raise ProblemError("--plan auto splits layers, which a traced module does not; name a plan")
+    if asked.input:
+        network = replace(network, inputs=tuple(asked.input))
+    usual = Plan().stack
+    stacks = ["eager" if stack == usual else stack for stack in values["stack"]]
+    return replace(asked, network=network), {**values, "stack": stacks}
 
 
 def _search(asked: Asked, run: TrainingRun, values: Mapping[str, list[Any]]) -> Report:
