@@ -111,10 +111,6 @@ def network(name: str) -> Network:
     """
     from perfmodel.networks import library
 
-    if ".py:" in name:
-        from perfmodel.tracing.tracednetwork import TracedNetwork
-
-        return TracedNetwork.at(name)
     repository = None if exists(name) else _REPOSITORY.fullmatch(name)
     if name.lower().endswith((".yaml", ".yml", ".json")) or ("/" in name and repository is None):
         return library.load(name)
