@@ -51,8 +51,8 @@ class TracedNetwork(Network):
     @classmethod
     def at(cls, place: str) -> TracedNetwork:
         """The module at FILE.py:NAME."""
-        one = Block(SelfAttention(1, 1, 1), Mlp(0))
-        return cls(place.rpartition(":")[2], 1, 1, (one,), place=place)
+        placeholder = Block(SelfAttention(1, 1, 1), Mlp(0))
+        return cls(place.rpartition(":")[2], 1, 1, (placeholder,), place=place)
 
     @property
     def layers(self) -> int:
@@ -282,19 +282,19 @@ def _layers(record: Trace, setting: Setting) -> list[TracedLayer]:
     backward = {
         name for nodes in back.values() for n in nodes for e in n.writes for name in e.tensors
     }
-    taken: set[str] = set()
+    assigned: set[str] = set()
     layers = []
     for i, part in enumerate(names):
         reads = _read(ahead[part])
         own = tuple(
             _weight(graph.tensors[name], ahead[part])
-            for name in reads if name in record.trained and name not in taken
+            for name in reads if name in record.trained and name not in assigned
         )  # fmt: skip
         kept = tuple(
             name for name in _read(back[part])
-            if name not in {*backward, *graph.weights, *taken} and not name.startswith("d.")
+            if name not in {*backward, *graph.weights, *assigned} and not name.startswith("d.")
         )  # fmt: skip
-        taken |= {*kept, *(weight.name for weight in own)}
+        assigned |= {*kept, *(weight.name for weight in own)}
         after = _read(ahead[names[i + 1]]) if i + 1 < len(names) else ()
         nodes = (*ahead[part], *back[part])
         layers.append(
