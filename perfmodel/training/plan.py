@@ -279,7 +279,7 @@ class Plan(FineTuning):
         """Raise `SizeError` for layers that do not divide by stages, and for experts that are not
         shared out evenly."""
         stages = self.pipeline * self.chunks
-        layers = network.layers
+        layers = network.layers if stages > 1 else 1
         if not stages_fit(layers, stages):
             fits = {
                 axis: [n for n in divisors(layers) if layers % (n * factor) == 0]
