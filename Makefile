@@ -20,7 +20,7 @@ CONSTRAINTS ?= $(if $(HAS_GPU),,--constraint constraints-cpu.txt)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo quick test test-all check size pythons bench evidence gpu-day gpu-plan docs site fit scoreboard \
+.PHONY: help demo quick test test-all check size pythons bench evidence gpu-day docs site fit scoreboard \
         fuzz physics freeze mutants coverage clean
 
 help: ## List the targets
@@ -71,14 +71,10 @@ DAY    := $(or $(wildcard $(BIN)/python),$(PYTHON)) -m perfmodel.measured.gpu_da
 OUT    ?= gpu-day
 FROM   ?=
 LIMIT  ?=
-DEVICE ?= h100-sxm
 
 gpu-day: ## Where a GPU is: check, measure, calibrate and count: make gpu-day OUT=DIR
-	$(DAY) --output "$(OUT)" $(if $(FROM),--resume-from "$(FROM)") \
-	    $(if $(LIMIT),--limit-seconds $(LIMIT))
-
-gpu-plan: $(VENV)/.ready ## Anywhere: what such a day will try: make gpu-plan OUT=DIR DEVICE=h100-sxm
-	$(DAY) --plan-for $(DEVICE) --output "$(OUT)"
+	$(if $(FROM),mkdir -p "$(OUT)" && cp -n "$(FROM)"/*.csv "$(FROM)"/*.json "$(OUT)")
+	$(DAY) --output "$(OUT)" $(if $(LIMIT),--limit-seconds $(LIMIT))
 
 docs: $(VENV)/.ready ## Run the documents' examples again and write their output and charts in place
 	$(BIN)/python tests/transcripts.py
