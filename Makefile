@@ -20,7 +20,7 @@ CONSTRAINTS ?= $(if $(HAS_GPU),,--constraint constraints-cpu.txt)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo quick test test-all check size pythons bench evidence gpu-day docs site fit scoreboard \
+.PHONY: help demo quick test test-all check size pythons bench evidence gpu-day docs schemas site fit scoreboard \
         fuzz physics freeze mutants coverage clean
 
 help: ## List the targets
