@@ -214,14 +214,14 @@ def _check_rows(
 
 def timed(grid: str, folder: Path, limit_s: float, announce: Announce) -> bool:
     """Time a grid with every implementation; existing rows are not measured again."""
-    where = environment("cuda")
-    predictions = Predictions(session.launcher(where), where.device)
+    device = environment("cuda")
+    predictions = Predictions(session.launcher(device), device.device)
     if predictions.note:
         print(f"  {predictions.note}")
     bench = session.bench("cuda", session.DAY, announce=announce, beside=predictions.cells)
     with table(folder, "runs") as runs, table(folder, "configs") as configs:
         tuner = session.tuner(bench, configs)
-        pool, notes = session.contenders(where, tuner=tuner, menu=predictions.menu)
+        pool, notes = session.contenders(device, tuner=tuner, menu=predictions.menu)
         for line in notes:
             print(f"  skipped {line}")
         tally = measuring.measure(race(grid, pool), bench, runs, report=_report, limit_s=limit_s)
@@ -279,11 +279,11 @@ def readings(folder: Path, limit_s: float, announce: Announce) -> bool:
     """Micro-benchmarks of the device."""
     from perfmodel.measured import gpu_probes
 
-    taken = gpu_probes.take(
+    rates = gpu_probes.take(
         environment("cuda"), quick=False, report=lambda name: print(f"  {name}", flush=True),
         partial=folder / "readings.json", announce=announce,
     )  # fmt: skip
-    gaps = readingparts.missing(taken)
+    gaps = readingparts.missing(rates)
     for name, reason in gaps.items():
         print(f"  {name}: {reason}")
     return not gaps
