@@ -79,7 +79,6 @@ gpu-day: ## Where a GPU is: check, measure, calibrate and count: make gpu-day OU
 docs: $(VENV)/.ready ## Run the documents' examples again and write their output and charts in place
 	$(BIN)/python tests/transcripts.py
 	$(BIN)/python tests/notebooks.py
-	$(BIN)/python tests/goldentables.py
 	$(BIN)/python -m perfmodel.render.heldout docs/accuracy.md
 
 # Only changed pages are read anew, but all are written: the menu is in each of them. Sphinx reports a

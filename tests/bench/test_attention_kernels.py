@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -153,17 +154,7 @@ PLAIN = Attention(1, 2, 2, 64, 64, 64, dtype="fp16")
 
 
 @pytest.mark.parametrize("name", FORWARD)
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"direction": "bwd"}, "forward pass, not bwd"),
-        ({"dropout": True}, "knows no dropout"),
-        ({"padding_mask": True}, "knows no padding_mask"),
-        ({"keys_only": True}, "knows no keys_only"),
-        ({"kv_dtype": "fp32"}, "not fp32 with fp16 queries"),
-        ({"dtype": "int8"}, "not int8"),
-    ],
-)
+@cases
 def test_what_no_forward_kernel_computes_is_refused(name, change, said):
     kernel = registry.kernel(name)
     with pytest.raises(ProblemError, match=said) as caught:
@@ -172,16 +163,7 @@ def test_what_no_forward_kernel_computes_is_refused(name, change, said):
 
 
 @pytest.mark.parametrize("name", GLUON)
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"window": 8}, "window"),
-        ({"head_dim": 512}, "up to (128|256), not 512"),
-        ({"head_dim_v": 32}, "64 and 32"),
-        ({"kv_dtype": "fp8"}, "leave kv_dtype out"),
-        ({"head_dim": 33}, "multiple of 16"),
-    ],
-)
+@cases
 def test_what_a_gluon_kernel_cannot_do_is_refused(name, change, said):
     kernel = registry.kernel(name)
     problem = replace(PLAIN, **change)

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 import transcripts
+from cases import cases
 
 pytest.importorskip("triton", reason="replay needs Triton (extra [gpu])")
 
@@ -40,16 +41,7 @@ def test_with_a_device_its_cache_is_simulated():
     assert "L2 hits" in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["matmull"], "no kernel named 'matmull'; did you mean matmul"),
-        (["matmul", "--device", "h1000"], "no device named 'h1000'"),
-        (["matmul", "-q", "3"], "no such option: -q"),
-        (["matmul", "-m", "0"], "-m must be at least 1"),
-        (["matmul", "--config", "bx=3"], "no config field named 'bx'"),
-    ],
-)
+@cases
 def test_bad_input_is_one_line_and_exit_code_2(arguments, said):
     done = run(*arguments)
     assert done.returncode == 2
@@ -80,13 +72,7 @@ def test_equal_bytes_with_a_wrong_result_fail(tmp_path, computed, error):
 
 
 # 3 x 1001 numbers of 4 bytes are tiles of 1024, 1024 and 955.
-@pytest.mark.parametrize(
-    ("read", "bytes_read"),
-    [
-        ("X + at % 1024", "4,096"),  # every tile reads the first one's elements
-        ("X + at // 2 * 2", "6,008"),  # every second element, twice
-    ],
-)
+@cases
 def test_equal_bytes_from_the_wrong_elements_fail(tmp_path, read, bytes_read):
     done = run(changed_kernel(tmp_path, "X + at", read))
     assert done.returncode == 1, done.stderr

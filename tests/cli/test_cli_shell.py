@@ -11,6 +11,7 @@ import time
 
 import click
 import pytest
+from cases import cases
 
 from perfmodel.cli import COMMANDS, app, run
 
@@ -93,15 +94,7 @@ def test_types_go_by_their_names_in_torch(cli, spelling):
     assert cli(*case, spelling) == cli(*case, "fp16")
 
 
-@pytest.mark.parametrize(
-    ("name", "network"),
-    [
-        ("meta-llama/Llama-3.1-8B", "llama-3-8b"),
-        ("Llama-3.1-8B-Instruct", "llama-3-8b"),
-        ("meta-llama/Llama-2-7b-chat-hf", "llama-2-7b"),
-        ("mistralai/Mixtral-8x7B-Instruct-v0.1", "mixtral-8x7b"),
-    ],
-)
+@cases
 def test_a_repository_names_the_network_in_it_and_a_note_says_which(cli, name, network):
     code, out, err = cli("network", "show", name, "-f", "json")
     assert code == 0
@@ -115,15 +108,7 @@ def test_names_of_networks_and_files_stay_what_they_are(cli):
     assert "no such file" in _line(cli("network", "show", "./owner/model.yaml"))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("predict", "gemm", "-d", "h100", "-m", "4,096"), "write 4096 or 4,96"),
-        (("predict", "gemm", "-d", "h100:4"), "write -d h100 with --tensor 4"),
-        (("predict", "gemm", "-d", "8xh100"), "--gpus 8"),
-        (("predict", "gemm", "4096", "-d", "h100"), "sizes and names are options"),
-    ],
-)
+@cases
 def test_what_cannot_be_meant_is_refused_with_what_to_write(cli, arguments, said):
     assert said in _line(cli(*arguments))
 

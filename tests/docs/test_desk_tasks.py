@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 import transcripts
+from cases import cases
 
 from perfmodel.hardware import load
 from perfmodel.table import records
@@ -143,23 +144,7 @@ def test_what_is_assumed_has_units(asked):
         assert re.fullmatch(r"none|[\d.]+ \S*(s|B|B/s|FMA/s|/s|/clk)", number), number
 
 
-@pytest.mark.parametrize(
-    ("typed", "offered"),
-    [
-        ("predict gemm -d h200", "h200-sxm"),
-        ("predict gemm -d a100,h200", "a100,h200-sxm"),
-        ("predict attention --implementation flash", "flash2"),
-        ("predict attention --schedule split", "split-kv"),
-        ("predict gemm --dtype w4", "w4a16"),
-        ("sweep attention --direction fw", "fwdbwd"),
-        ("map ml", "mla"),
-        ("graph dec", "decoder-layer"),
-        ("hardware show mi300", "mi300x"),
-        ("roofline rms", "rmsnorm"),
-        ("list har", "harnesses"),
-        ("show implementation fla", "flash2"),
-    ],
-)
+@cases
 def test_a_shell_completes_values(monkeypatch, capsys, typed, offered):
     from perfmodel.cli import main
 
