@@ -208,11 +208,12 @@ def test_no_draft_is_as_good_as_none(said):
     assert row["tpot_us"] == row["drafted_tpot_us"] > 0
 
 
-def test_longer_answers_want_fewer_devices_for_prompts(said):
-    text = said(*BIG, "--pools", "--isl", "2k", "--osl", "128,512,2k", "-f", "csv")
-    shares = [float(row["prefill_share"]) for row in csv.DictReader(io.StringIO(text))]
-    assert 1.0 > shares[0] > shares[1] > shares[2] > 0.0
-    assert "for prompts" in said(*BIG, "--pools")
+def test_more_copies_for_prompts_have_earlier_first_tokens(said):
+    text = said(*BIG, "--pools", "1:1,2:1", "--isl", "2k", "--users", "64", "-f", "csv")
+    few, many = csv.DictReader(io.StringIO(text))
+    assert (few["pools"], many["pools"]) == ("1xtp4:1", "2xtp4:1")
+    assert float(few["ttft_ms"]) > float(many["ttft_ms"])
+    assert int(many["devices"]) == 12
 
 
 @cases
