@@ -38,7 +38,7 @@ def _line(result):
     return err
 
 
-def test_no_help_page_is_wider_than_80_columns_or_cuts_a_summary(capsys, monkeypatch):
+def test_help_pages_fit_80_columns_cut_no_summary_and_show_two_examples(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     pages = _pages()
     assert len(pages) > 100
@@ -48,6 +48,13 @@ def test_no_help_page_is_wider_than_80_columns_or_cuts_a_summary(capsys, monkeyp
         assert [line for line in page.splitlines() if len(line) > 80] == [], words
         commands = page.partition("Commands:")[2]
         assert not re.search(r"\w\.\.\.$", commands, re.MULTILINE), words
+        if commands or words[:1] in ((), ("show",)):  # one page shows the examples of all below it
+            continue
+        assert len(re.findall(r"^ +(make |perfmodel )", page, re.MULTILINE)) >= 2, words
+        if words[0] in ("predict", "whatif", "sweep", "roofline"):  # options of operators
+            accepted = re.sub(r"\.\.\.\s+\(|=SIZE,\.\.\.", "", page.split("Options:")[-1])
+            assert "..." not in accepted, words
+            assert not re.search(r"\{|<(str|int|float)", page), words
 
 
 def test_folded_examples_are_the_commands_that_they_were(capsys, monkeypatch):
