@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from cases import cases
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from walker import same
 
@@ -98,6 +98,7 @@ def test_the_reference_is_autograds(problem, seed):
         assert float((found[name] - expected[name]).norm()) <= 1e-6 * whole, name
 
 
+@settings(max_examples=10)  # each is a replay of four kernels
 @given(problems(most=70), configs, st.integers(0, 99))
 def test_gradients_are_right_and_bytes_are_those_counted(problem, config, seed):
     # Where every row sees one key dQ and dK cancel, and an error of them has no scale.
