@@ -278,8 +278,8 @@ def test_tilings_of_every_run_of_steps_are_weighed():
 
 
 def test_many_axes_of_one_kind_have_few_nests():
-    """A product of two tensors, each of four axes of its own, whose result has all eight."""
-    one, other = ([f"{letter}{i}" for i in range(4)] for letter in "ab")
+    """A product of two tensors, each of five axes of its own, whose result has all ten."""
+    one, other = ([f"{letter}{i}" for i in range(5)] for letter in "ab")
     axes = dict.fromkeys([axis for pair in zip(one, other, strict=True) for axis in pair], 3)
     shapes = {"A": one, "B": other, "C": list(axes)}
     declaration = declare(
@@ -288,9 +288,9 @@ def test_many_axes_of_one_kind_have_few_nests():
         steps={"multiply": {"map": ["A", "B"], "to": "C"}}, outputs=["C"],
     )  # fmt: skip
     case = DeclaredOperator(declaration).problem().cases[0]
-    assert 2 < sum(1 for _ in nests(case.algorithm, case.sizes)) <= 2 * (2 * 4 + 1) ** 2
+    assert 2 < sum(1 for _ in nests(case.algorithm, case.sizes)) <= 2 * (2 * 5 + 1) ** 2
     found = search(case, load("a100-sxm4-80gb"))
-    assert found.kernels[0].bytes["hbm"] == pytest.approx(4 * (2 * 3**4 + 3**8), rel=0.01)
+    assert found.kernels[0].bytes["hbm"] == pytest.approx(4 * (2 * 3**5 + 3**10), rel=0.01)
 
 
 @pytest.mark.parametrize("name", ["conv", "moe", "linear-attention", "layernorm-matmul", "softmax"])
