@@ -41,6 +41,14 @@ def expected_tokens(accept: float, gamma: int) -> float:
     return float(sum(accept**i for i in range(gamma + 1)))
 
 
+def _pools(text: str) -> str:
+    """The text of two numbers of copies. Raises `ProblemError`."""
+    counts = text.split(":")
+    if len(counts) != 2 or not all(count.isdecimal() and int(count) for count in counts):
+        raise ProblemError(f"--pools {text}: give copies for prompts and for tokens, as 2:3")
+    return text
+
+
 @dataclass(frozen=True)
 class Deployment(Result):
     """A network on devices. Raises `ProblemError` and `UnknownName` for what cannot be served."""
@@ -104,6 +112,12 @@ class Deployment(Result):
         int, Column("data", when=DIFFERS), FieldOption(PLAN, spellings=("--data", "--dp"))
     ] = 1
     """Data parallelism: copies of the network. Each has requests of its own."""
+    redundant: Annotated[
+        int,
+        Column("redundant", when=DIFFERS),
+        FieldOption(PLAN, spellings=("--redundant-experts",), least=0),
+    ] = 0
+    """Experts that have a second copy, with --expert: they and all others divide by it."""
     drafted: Annotated[
         int, Column("drafted", when=DIFFERS), FieldOption(PLAN, spellings=("--mtp",), least=0)
     ] = 0
@@ -111,8 +125,13 @@ class Deployment(Result):
     prediction); 0: none."""
     accepted: Annotated[float, FieldOption(PLAN, spellings=("--accepted",), least=0)] = 0.0
     """Tokens of a pass with drafts, 1 to --mtp + 1; 0: those of DeepSeek-V3's module."""
+    pools: Annotated[str, FieldOption(PLAN, "X:Y", read=_pools)] = ""
+    """Copies for prompts and copies for tokens, on devices of their own, as 2:3 (disaggregated
+    serving); empty: every copy does both."""
     system: System | None = None
     """The system that joins the devices; None: the device's default system."""
+    prefill: Deployment | None = None
+    """A copy for prompts, with `pools`; None: it is like one for tokens."""
 
     def __post_init__(self) -> None:
         if not self.weights:
@@ -146,6 +165,8 @@ class Deployment(Result):
             )
         if self.expert > 1 and not any(block.mlp.experts for block in network.blocks):
             raise ProblemError(f"{network.name} has no experts to share; drop --expert")
+        if self.redundant and self.expert == 1:
+            raise ProblemError("copies of experts are for devices that share them; give --expert")
         if self.drafted < 0 or not (
             self.accepted == 0.0 or 1.0 <= self.accepted <= 1 + self.drafted
         ):
@@ -199,9 +220,34 @@ class Deployment(Result):
         return self.accepted or expected_tokens(ACCEPTANCE, self.drafted)
 
     @property
+    def counts(self) -> tuple[int, int]:
+        """Copies for prompts alone, and those that make tokens, each times `data`."""
+        prompts, tokens = map(int, self.pools.split(":")) if self.pools else (0, 1)
+        return prompts, tokens
+
+    @property
+    def shared_out(
+        self,
+    ) -> Annotated[str, Column("pools", key="pools", when=DIFFERS, number=False)]:
+        """The copies of each pool, and the shards of those for prompts."""
+        prompts, tokens = self.counts
+        return f"{prompts}xtp{self.for_prompts.tensor}:{tokens}" if self.pools else ""
+
+    @property
+    def copies(self) -> int:
+        """Copies that make tokens, each with requests of its own."""
+        return self.data * self.counts[1]
+
+    @cached_property
+    def for_prompts(self) -> Deployment:
+        """A copy that runs prompts."""
+        return self.prefill or (replace(self, pools="") if self.pools else self)
+
+    @property
     def devices(self) -> Annotated[int, Column()]:
         """Number of devices in all."""
-        return self.tensor * self.pipeline * self.data
+        prompts = self.counts[0] * self.for_prompts.devices if self.pools else 0
+        return self.tensor * self.pipeline * self.copies + prompts
 
     @cached_property
     def format(self) -> WeightFormat:
@@ -242,7 +288,8 @@ class Deployment(Result):
     def shards(self) -> Shards:
         """Each device's share of a layer."""
         return Shards(
-            tensor=self.tensor, expert=self.expert, expert_tensor=self.expert == 1,
+            tensor=self.tensor, expert=self.expert, redundant=self.redundant,
+            expert_tensor=self.expert == 1,
             expert_inside=self.expert_inside,
         )  # fmt: skip
 
@@ -263,7 +310,7 @@ class Deployment(Result):
         engine = self.engine
         return (
             self.network, id(self.device), self.weights, self.cache_type, self.tensor, self.expert,
-            self.expert_inside, id(self.system), engine.stack, engine.residual_norm,
+            self.redundant, self.expert_inside, id(self.system), engine.stack, engine.residual_norm,
             engine.cache_write, engine.all_reduce, replace(engine.kernels, reread=0.0),
         )  # fmt: skip
 
@@ -272,4 +319,5 @@ class Deployment(Result):
         """A key that is equal for deployments with equal steps."""
         return (
             *self.kernel_key, self.engine, self.pipeline, self.data, self.drafted, self.accepted,
+            self.pools, self.prefill and self.prefill.key,
         )  # fmt: skip

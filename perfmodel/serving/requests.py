@@ -22,11 +22,13 @@ import numpy as np
 
 from perfmodel.errors import ProblemError
 from perfmodel.serving.cachememory import check_weights, fitting_batch, memory, more
-from perfmodel.serving.clients import STATISTICS, Round, window
+from perfmodel.serving.clients import STATISTICS, Round, queued, window
 from perfmodel.serving.steps import Steps
 from perfmodel.serving.times import Times
 
 _HALVINGS = 30
+_PASSES = 6
+"""Times that the clients who wait for the server's process are taken from those in the steps."""
 _SIZES = 64
 """Numbers of resident requests among which the best is searched."""
 _SIMPSON = np.array([1.0, 4.0, 1.0]) / 6.0
@@ -131,20 +133,15 @@ def _wave(steps: Steps, batch: np.ndarray, req: Requests) -> Load:
 def _resident_counts(steps: Steps, batch: np.ndarray, req: Requests) -> np.ndarray:
     """Sequences of each batch that fit at once."""
     check_weights(steps.of)
-    lengths = (req.isl + req.osl).astype(int).tolist()
-    fits = _fitting(steps, lengths)
-    for size, length, limit in zip(batch * req.groups, lengths, fits, strict=True):
-        if size > limit and (limit == 0 or not steps.of.engine.batching.continuous):
-            none = limit == 0
-            subject = "not one sequence" if none else f"{size:.0f} sequences"
+    limits = resident_limit(steps, req, whole=True)
+    for size, most in zip(batch * req.groups, limits * req.groups, strict=True):
+        if size > most and not steps.of.engine.batching.continuous:
             raise ProblemError(
-                f"{subject} of {length:,} tokens {'fits' if none else 'do not fit'} "
-                f"{steps.of.device.slug} "
-                f"beside {steps.of.network.name}; "
-                + ("give fewer tokens" if none else f"{limit:.0f} do: give a smaller batch")
-                + ", or more devices by --tensor"
+                f"{size:.0f} sequences do not fit {steps.of.device.slug} beside "
+                f"{steps.of.network.name}; {most:.0f} do: give a smaller batch, or more devices by "
+                "--tensor"
             )
-    return np.asarray(np.minimum(batch, fits / req.groups))
+    return np.asarray(np.minimum(batch, limits))
 
 
 def steady(steps: Steps, resident: np.ndarray, of: Requests) -> Load:
@@ -163,10 +160,22 @@ def closed(steps: Steps, clients: np.ndarray, of: Requests) -> Load:
 
     Clients that do not fit wait by Little's law.
     """
-    steps = steps.streaming()
-    batching = steps.of.engine.batching
     clients, req = of.beside(clients)
-    resident = np.minimum(clients, _group_concurrency(steps, req))
+    resident = np.minimum(clients, resident_limit(steps, req))
+    work = steps.of.engine.server_seconds(req.osl)
+    passes = _PASSES if np.any(work) else 0
+    for _ in range(passes):
+        load = _round(steps, clients, resident, req)
+        cycle = load.seconds * resident / clients
+        all_clients = clients * req.groups * steps.of.together
+        wait = queued(all_clients, work, cycle)
+        resident = np.minimum(resident, clients * cycle / (cycle + wait))
+    return _round(steps, clients, resident, req)
+
+
+def _round(steps: Steps, clients: np.ndarray, resident: np.ndarray, req: Requests) -> Load:
+    """Clients of whom some are resident at a time; the others wait by Little's law."""
+    batching = steps.of.engine.batching
     burst = steps.prefill(resident, req.new, req.cached)
     rounds = np.ceil(resident * req.new / np.maximum(batching.tokens, req.new))
     half = burst.times((rounds + 1.0) / (2.0 * rounds))
@@ -249,7 +258,7 @@ def _gate_steps(steps: Steps, resident: np.ndarray, share: np.ndarray) -> np.nda
 def full(steps: Steps, of: Requests) -> Load:
     """As many concurrent requests as fit."""
     _, req = of.beside(0.0)
-    return steady(steps, _group_concurrency(steps, req), req)
+    return steady(steps, resident_limit(steps, req), req)
 
 
 def open_loop(steps: Steps, rate: np.ndarray, of: Requests) -> Load:
@@ -259,9 +268,10 @@ def open_loop(steps: Steps, rate: np.ndarray, of: Requests) -> Load:
     depend on chance. The message names the limit. The largest rate is that of the best number of
     resident requests: many of them leave little room for prompts in a step.
     """
-    steps = steps.streaming()
     rate, req = of.beside(rate)
-    best, top = _peak(steps, _group_concurrency(steps, req), req)
+    best, top = _peak(steps, resident_limit(steps, req), req)
+    share = steps.of.engine.server_seconds(req.osl) * steps.of.together * req.groups
+    top = np.minimum(top, 1.0 / np.maximum(share, 1e-12))
     copies = steps.of.data * req.groups
     for demand, limit in zip(rate * copies, top * copies, strict=True):
         _check_rate(steps, float(demand), float(limit))
@@ -272,6 +282,9 @@ def open_loop(steps: Steps, rate: np.ndarray, of: Requests) -> Load:
         low, high = np.where(short, middle, low), np.where(short, high, middle)
     load = steady(steps, high, req)
     waits = _wait_quantiles(steps, rate, load)
+    busy = np.minimum(rate * share, KNEE)  # M/D/1, of the server's process
+    delay = busy / (2.0 * (1.0 - busy)) * steps.of.engine.server_seconds(req.osl)
+    waits = {name: wait + delay for name, wait in waits.items()}
     ttft = load.prompt.total + waits["mean"]
     seconds = ttft + (req.osl - 1) * load.tpot
     quantiles = {name: load.prompt.total + wait for name, wait in waits.items() if name != "mean"}
@@ -330,21 +343,17 @@ def _check_rate(steps: Steps, rate: float, top: float) -> None:
         )
 
 
-def _group_concurrency(steps: Steps, req: Requests) -> np.ndarray:
-    """Maximum concurrent requests of a group, with half of their output on average."""
-    lengths = (req.isl + req.osl // 2).astype(int)
-    counts = _fitting(steps, lengths.tolist())
-    for isl, osl in zip(req.isl[counts == 0], req.osl[counts == 0], strict=True):
-        raise ProblemError(
-            f"not one request of {isl:,.0f} + {osl:,.0f} tokens fits {steps.of.device.slug} beside "
-            f"{steps.of.network.name} in {steps.of.weights}; "
-            f"give {more(steps.of, int(isl + osl // 2))}a smaller format"
-        )
-    return counts / req.groups
-
-
-def _fitting(steps: Steps, lengths: list[int]) -> np.ndarray:
-    """Sequences of each length that fit at once."""
+def resident_limit(steps: Steps, req: Requests, *, whole: bool = False) -> np.ndarray:
+    """Maximum concurrent requests of a group, with half of their output on average, or with the
+    `whole`."""
+    lengths = (req.isl + (req.osl if whole else req.osl // 2)).astype(int)
     has = memory(steps.of)
-    fits = {length: fitting_batch(steps.of, length, has=has) for length in dict.fromkeys(lengths)}
-    return np.array([fits[length] for length in lengths], dtype=float)
+    fits = {length: fitting_batch(steps.of, length, has=has) for length in set(lengths.tolist())}
+    for isl, osl, length in zip(req.isl, req.osl, lengths.tolist(), strict=True):
+        if not fits[length]:
+            raise ProblemError(
+                f"not one request of {isl:,.0f} + {osl:,.0f} tokens fits {steps.of.device.slug} "
+                f"beside {steps.of.network.name} in {steps.of.weights}; "
+                f"give {more(steps.of, length)}fewer tokens, or a smaller format"
+            )
+    return np.array([fits[length] for length in lengths.tolist()], dtype=float) / req.groups
