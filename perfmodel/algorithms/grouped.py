@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property, lru_cache
+from itertools import starmap
 
 import numpy as np
 
@@ -82,6 +83,18 @@ class GroupedMatmul(Matmul):
     def flops(self) -> Number:
         """2·n·k for each row of the busiest rank."""
         return product([2, *self.sizes().values()])
+
+
+def busiest_rows(
+    rows: Number, groups: Number, ranks: Number, chosen: Number, skew: Number
+) -> Number:
+    """Rows of the busiest rank, whole ones."""
+    columns = (np.asarray(each, dtype=np.float64) for each in (rows, groups, ranks, chosen, skew))
+    flat = np.broadcast_arrays(*columns)
+    keys = np.stack([each.reshape(-1) for each in flat], axis=1).tolist()
+    sums = [count * float(means @ shares) for count, means, shares in starmap(busiest_loads, keys)]
+    whole = np.ceil(np.round(sums, 6)).reshape(flat[0].shape)
+    return whole if whole.ndim else int(whole)
 
 
 @lru_cache(maxsize=65536)

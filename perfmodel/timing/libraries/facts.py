@@ -330,6 +330,9 @@ class GemmFacts(MatrixFacts):
     step_cycles: Annotated[float, "cycles"] = 0.0
     """Cycles of dependent steps a tile of k, which the next tile's steps follow: scales that are
     fetched, applied or moved before the multiplication."""
+    group_waits: Annotated[float, "loads"] = 0.0
+    """Memory accesses that wait for each other when a persistent block comes to a tile of another
+    group: tensor maps are written, fenced and fetched."""
     starts_ahead: tuple[Native, ...] = ()
     """Matrix instructions of the devices on which its blocks start before the kernel before ends
     (programmatic dependent launch)."""
