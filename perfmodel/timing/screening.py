@@ -337,7 +337,8 @@ def _score(
     rounds = busiest / resident
     np.maximum(rounds, 1, out=rounds)
     share = busiest * (1 / slices)
-    wait = rounds * chain
+    wait = np.ceil(rounds)
+    wait *= chain
     wait /= slices
     traffic = np.maximum(least, l2)
     load = traffic + wait

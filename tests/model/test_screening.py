@@ -185,7 +185,7 @@ def test_matrix_and_latency_of_whole_steps_are_those_of_the_full_model(slug, dty
         activity=found.how.run.activity, share=reached,
     )  # fmt: skip
     assert found.columns(found.terms["limit"])[whole] == near(found.full(limit)[whole], rel=1e-4)
-    rounds = np.maximum(busiest / grid.together(here), 1.0)
+    rounds = np.ceil(busiest / grid.together(here))
     missed, caught = screening._misses(grid, here, CONSTANTS, grid.together(here))
     waiting = found.columns(rounds * found.terms["chain"])
     latency = found.columns(memory.mean_latency(here, missed, caught=caught))
