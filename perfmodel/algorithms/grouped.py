@@ -85,6 +85,14 @@ class GroupedMatmul(Matmul):
         return product([2, *self.sizes().values()])
 
 
+def reached(ranks: Number, chosen: Number) -> Number:
+    """Expected ranks that hold some of a token's experts: ranks · (1 − (1 − 1/ranks)^chosen).
+
+    Its `chosen` experts are spread evenly over all ranks.
+    """
+    return ranks * (1.0 - (1.0 - 1.0 / ranks) ** chosen)
+
+
 def busiest_rows(
     rows: Number, groups: Number, ranks: Number, chosen: Number, skew: Number
 ) -> Number:

@@ -488,6 +488,25 @@ class Launch:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Sending:
+    """How a kernel sends tokens to the ranks that hold their experts, or their results back."""
+
+    copies: Literal["ranks", "choices"]
+    """Whether a token is sent once to each rank that holds some of its experts, or once for each of
+    its experts."""
+    start_seconds: Annotated[float, "s"]
+    """Seconds of barriers and of counts that are exchanged, before and after the tokens."""
+    units: Annotated[int, "units"] = 0
+    """Units that it runs on, where the caller states none; 0: all."""
+    unit_bytes: Annotated[float, "B/clk"] = inf
+    """Bytes a cycle that each of these units moves."""
+    copy_cycles: Annotated[float, "cycles"] = 0.0
+    """Cycles of a unit for each copy of a token besides its bytes: its place is taken and told."""
+    link_share: Annotated[float, "of the link's rate"] = 1.0
+    """Share of the link's documented bandwidth that it reaches."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ChainFacts(KernelFacts):
     """What a library launches for a declared operator: kernels one after another, or the operator's
     own steps."""
@@ -507,6 +526,8 @@ class ChainFacts(KernelFacts):
     """Types that it supports; empty: all."""
     decoder: str | None = None
     """The chain that runs single queries, where it is another one."""
+    sending: Sending | None = None
+    """How tokens are sent to experts on other ranks; None: it has no part in that."""
     calls: Annotated[int, "calls"] = 0
     """Framework calls that it takes without a graph, views included; 0: one a kernel."""
 
