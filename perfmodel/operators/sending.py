@@ -51,7 +51,8 @@ def estimate(
     levels = chip.boundaries
     terms = {**dict.fromkeys((*term_names(levels), "gap"), zero), "latency": zero + placing}
     terms |= {"gap": zero + sending.start_seconds, "l2": by_units, level.name: by_link}
-    bytes_ = {**dict.fromkeys(reversed(levels), zero), "hbm": 2.0 * moved, level.name: away}
+    bytes_ = {**dict.fromkeys(reversed(levels), zero), "l2": 2.0 * moved, "hbm": 2.0 * moved}
+    bytes_ |= {level.name: away}
     total = Estimate(
         seconds=seconds, terms=terms, matrix_flops=zero, vector_ops=zero, special_ops=zero,
         bytes=bytes_, waves=zero + 1.0, occupancy=zero + 1.0, memory_bytes=2.0 * moved,
