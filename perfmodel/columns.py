@@ -62,6 +62,8 @@ class Column:
     """What numbers are multiplied by in data: 1e6 of seconds gives microseconds."""
     flat: bool = False
     """Whether the value's columns, or the members of a mapping, are columns of the result."""
+    finite: bool = True
+    """Whether its numbers are finite; the others are null in JSON."""
     stored: tuple[str, ...] = ()
     """Members of a mapping that a sweep has columns of."""
     place: int = 0

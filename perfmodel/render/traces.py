@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from perfmodel.columns import row_of
 from perfmodel.graph import GraphPrediction, NodePrediction
@@ -43,14 +42,14 @@ def report(trace: Trace, predictions: Sequence[GraphPrediction], by: str = "modu
     ]
     title = (
         f"{trace.graph.name}: {si(trace.parameters, '')} parameters, {trace.aten_nodes} ATen "
-        f"nodes → {len(trace.operations)} kernels{on_device(each.device for each in predictions)}"
+        f"nodes → {trace.kernels} kernels{on_device(each.device for each in predictions)}"
     )
     notes = _notes(trace, predictions)
     for each in predictions:
         size = binary(each.footprints.get("hbm", 0.0))
         notes.append(f"{each.device}: holds {size} of memory, most at {each.peak_node}")
     notes += assumed(each.assumptions for each in predictions)
-    return Report("trace", rows, columns, title, _head(trace), notes, examples=rows)
+    return Report("trace", rows, columns, title, trace.as_dict(), notes, examples=rows)
 
 
 def _parts(trace: Trace, graph: GraphPrediction, by: str) -> list[Part]:
@@ -62,20 +61,6 @@ def _parts(trace: Trace, graph: GraphPrediction, by: str) -> list[Part]:
         for item, node in zip(trace.operations, graph.nodes, strict=True)
     ]  # fmt: skip
     return sorted(parts, key=lambda part: KINDS.index(part.line)) if by == "kind" else parts
-
-
-def _head(trace: Trace) -> dict[str, Any]:
-    return {
-        "module": trace.graph.name,
-        "parameters": trace.parameters,
-        "aten_nodes": trace.aten_nodes,
-        "views": trace.views,
-        "kernels": len(trace.operations),
-        "flops": trace.flops,
-        "useful_flops": trace.useful_flops,
-        "estimated": dict(trace.estimated),
-        "unknown": dict(trace.unknown),
-    }
 
 
 def _notes(trace: Trace, predictions: Sequence[GraphPrediction]) -> list[str]:

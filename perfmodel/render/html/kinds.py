@@ -10,7 +10,7 @@ import numpy as np
 
 from perfmodel.columns import Row
 from perfmodel.networks.flops import USUAL
-from perfmodel.prediction import counted_work
+from perfmodel.prediction import columns, counted_work
 from perfmodel.quantities import kind_of
 from perfmodel.render.dots import Dots
 from perfmodel.render.html.kind import KINDS, Document, Kind, Stacks, own_rows
@@ -38,6 +38,76 @@ _LEFT_OUT = (
     r"|vocabulary|gated|tied|\w*experts\w*|expert_inner|dense_layers|mla_\w+|assumed)$"
 )
 """Columns of runs that the page omits; a network's layers follow from its name."""
+
+
+_SWEPT = ("limiter", *(key for key, (_, member, _) in columns().items() if not member))
+_NESTED = (
+    *("problem", "terms_us", "flops", "bytes", "arithmetic_intensity"),
+    *("footprints", "fits_at", "levels", "tile", "known"),
+)
+"""Members of a prediction whose own members are columns of a CSV."""
+
+
+def _predictions(document: Document) -> Iterator[dict[str, Any]]:
+    """Predictions as they are, or of a CSV with their members nested again."""
+    for row in document.rows:
+        members: dict[str, Any] = {"problem": {}}
+        for name, value in row.items():
+            group = next((key for key in _NESTED if name.startswith(f"{key}_")), None)
+            if group is None:
+                members[name] = value
+            elif value is not None:
+                members.setdefault(group, {})[name.removeprefix(f"{group}_")] = value
+        lines = members.get("assumptions")
+        if isinstance(lines, str):
+            members["assumptions"] = [line for line in lines.split("; ") if line]
+        yield members
+
+
+def _points(document: Document) -> Iterator[dict[str, Any]]:
+    """A sweep's flat rows as predictions."""
+    own = {"device", "case", "schedule", "implementation", "reason", *_SWEPT}
+    for row in document.rows:
+        flops, traffic = (
+            {name.removeprefix(prefix): row[name] for name in row if name.startswith(prefix)}
+            for prefix in ("flops_", "bytes_")
+        )
+        yield {
+            **{name: row.get(name) for name in ("device", "schedule", "implementation", *_SWEPT)},
+            "algorithm": str(document.head.get("operator", "")),
+            "problem": {
+                name: row[name]
+                for name in row
+                if name not in own and not name.startswith(("flops_", "bytes_", "tile_"))
+            },
+            "flops": flops,
+            "bytes": {name: value for name, value in traffic.items() if value is not None},
+        }
+
+
+def _changed(document: Document) -> Iterator[dict[str, Any]]:
+    """The cases of what-ifs."""
+    for row in document.rows:
+        yield {"algorithm": "", **{k: row[k] for k in ("device", "problem", "time_us", "limiter")}}
+
+
+def _graph_rows(document: Document) -> Iterator[dict[str, Any]]:
+    """The nodes of graphs, what no kernel takes, and the whole."""
+    for graph in document.rows:
+        common = {"graph": graph["graph"], "device": graph["device"]}
+        for node in graph["nodes"]:
+            yield {**common, **{key: node[key] for key in node if key != "prediction"}}
+        for name in ("gap", "waiting"):
+            yield {**common, "node": name, "operator": name, "time_us": graph[f"{name}_us"]}
+        ends = {key: graph[key] for key in ("time_us", "low_us", "high_us")}
+        yield {**common, "node": "all", "operator": "all", **ends}
+
+
+def _graph_cases(document: Document) -> Iterator[dict[str, Any]]:
+    for graph in document.rows:
+        for node in graph["nodes"]:
+            label = f"{graph['graph']}: {node['node']}"
+            yield {**node["prediction"], "label": label, "part_of": graph["graph"]}
 
 
 def _network_rows(document: Document) -> Iterator[dict[str, Any]]:
@@ -74,7 +144,7 @@ def _classes(document: Document) -> Iterator[dict[str, Any]]:
         for name in dict.fromkeys(kernel["class"] for kernel in network["kernels"]):
             kernels = [kernel for kernel in network["kernels"] if kernel["class"] == name]
             if all("bytes" in kernel for kernel in kernels):
-                yield {**_class_case(network, name, kernels), "source": document.source}
+                yield _class_case(network, name, kernels)
 
 
 def _class_case(network: Row, name: str, kernels: Sequence[Row]) -> dict[str, Any]:
@@ -98,7 +168,6 @@ def _class_case(network: Row, name: str, kernels: Sequence[Row]) -> dict[str, An
         "flops": summed("flops"),
         "useful_flops": work,
         "bytes": traffic,
-        "arithmetic_intensity": {level: work / size for level, size in traffic.items() if size},
     }
 
 
@@ -187,6 +256,29 @@ _SERIES = ("collective", "library", "system", "device", "problem_ranks", "proble
 _MFU = f"mfu_{USUAL}"
 
 KINDS |= {
+    "predictions": Kind(
+        "Predictions", ("device", "algorithm", "time_us"), needed=("device", "time_us"),
+        cases=_predictions, sectioned=False,
+    ),
+    "rows": Kind(
+        "Points of a sweep", ("device", "case", "time_us", "reason"), needed=("device", "time_us"),
+        cases=_points, sectioned=False,
+    ),
+    "whatif": Kind(
+        "What-ifs", ("device", "problem", "what_if", "after_us"),
+        needed=("device", "problem", "time_us"), cases=_changed, effects=True, late=True,
+    ),
+    "graphs": Kind(
+        "Graphs: where the time goes",
+        ("graph", "device", "nodes", "time_us"),
+        named=("graph", "device"),
+        told=("time_us",),
+        best=("-time_us",),
+        charts=[replace(_LINES, pieces=("operator", "node"))],
+        first=("node", "operator"),
+        rows=_graph_rows,
+        cases=_graph_cases,
+    ),
     "networks": Kind(
         "Networks: where the time goes",
         ("by_class_us", "kernels"),
