@@ -101,8 +101,8 @@ def busiest_rows(
     flat = np.broadcast_arrays(*columns)
     keys = np.stack([each.reshape(-1) for each in flat], axis=1).tolist()
     sums = [count * float(means @ shares) for count, means, shares in starmap(busiest_loads, keys)]
-    whole = np.ceil(np.round(sums, 6)).reshape(flat[0].shape)
-    return whole if whole.ndim else int(whole)
+    most = np.ceil(np.round(sums, 6)).reshape(flat[0].shape)
+    return most if most.ndim else int(most)
 
 
 @lru_cache(maxsize=65536)
