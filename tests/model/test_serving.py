@@ -37,8 +37,8 @@ from perfmodel.serving.kernels import kernels
 from perfmodel.serving.served import METRICS, serve
 from perfmodel.serving.speculative import best, expected_tokens, speculate, speedup
 from perfmodel.serving.steps import Steps
-from perfmodel.serving.times import KNOTS, Line, Times, around
-from perfmodel.serving.weights import FORMATS, weight_format
+from perfmodel.serving.times import Line, Times
+from perfmodel.serving.weights import FORMATS
 
 NETWORK, DEVICE = "llama-3-8b", "h100-sxm"
 
@@ -118,14 +118,6 @@ def test_a_step_between_knots_is_what_it_is_there(batch, past):
     assert near == pytest.approx(whole, rel=0.04)
 
 
-@given(st.floats(1, 5e6))
-def test_values_lie_between_their_knots(value):
-    low, high, way = around(np.array([value]))
-    assert low[0] <= value <= high[0]
-    assert low[0] * (1 - way[0]) + high[0] * way[0] == pytest.approx(value)
-    assert {int(low[0]), int(high[0])} <= set(KNOTS.tolist())
-
-
 def test_prompts_in_pieces_read_keys_again():
     """Sarathi (2308.16369): products do the same work, attention reads earlier keys again."""
     whole = deployment(engine="vllm")
@@ -160,15 +152,6 @@ def test_exchanges_grow_with_the_devices_that_share():
     said = [one.get("communication", 0.0) for one in found]
     assert said[0] == 0.0 < said[1] < said[2]
     assert found[2]["matmul"] < found[0]["matmul"]
-
-
-def test_stages_send_to_each_other():
-    one, two = (
-        steps(engine="vllm", pipeline=stages).decode(np.array([8]), np.array([256]))
-        for stages in (1, 2)
-    )
-    assert total(two) > total(one)
-    assert "send-receive" in {line.name for line in two.lines}
 
 
 # -- memory --------------------------------------------------------------------------------------
@@ -390,16 +373,6 @@ def test_statistics_of_first_tokens_are_in_order(engine, kind):
     assert values["p50"] <= values["p90"] <= values["p99"]
     (served,) = serve(of, kind, [size], 1024, 256, vary=0.2)
     assert served.metric("ttft_ms").value == values["mean"]
-
-
-def test_the_mean_holds_the_first_burst():
-    """One of ten rounds starts with all prompts: 0.9 of the median and 0.1 of the burst's mean."""
-    of = steps("llama-3-70b", engine="vllm", weights="fp8", tensor=4)
-    found = requests.closed(of, np.array([64.0]), request(1024, 256, vary=0.2))
-    burst = of.streaming().prefill(np.array([64.0]), np.array([1024.0]))
-    rounds = np.ceil(64 * 1024 / of.of.engine.batching.tokens)
-    first = total(burst) * (rounds + 1) / (2 * rounds) + of.of.engine.request_seconds
-    assert found.ttft[0] == pytest.approx(0.9 * found.quantiles["p50"][0] + 0.1 * first)
 
 
 @pytest.mark.parametrize("field", ["poll", "ahead"])
@@ -639,14 +612,6 @@ def test_a_shared_expert_is_one_of_the_chosen_where_the_engine_fuses_it():
         assert "attention kv down" not in found
 
 
-@pytest.mark.parametrize(
-    ("experts", "chosen", "tokens", "met"),
-    [(128, 8, 4, 29.123), (256, 8, 16, 101.9622), (256, 8, 64, 222.4425)],
-)
-def test_experts_that_a_step_touches(experts, chosen, tokens, met):
-    assert touched(experts, chosen, tokens) == pytest.approx(met, rel=1e-4)
-
-
 # -- engines -------------------------------------------------------------------------------------
 
 
@@ -704,12 +669,6 @@ def test_loads_without_meaning_are_refused(load, sizes, said):
         serve(steps(), load, sizes, 128, 16)
 
 
-def test_bits_of_formats():
-    """Integers with a 16-bit scale a group, microscaling with 8 bits."""
-    said = {"int4-g128": 4.125, "int4-g32": 5.0, "mxfp4": 4.25, "nvfp4": 4.5, "int8": 8.0}
-    assert {name: float(weight_format(name).bits) for name in said} == said
-
-
 def test_formats_without_a_rate_are_widened():
     assert deployment(weights="mxfp4").product == "w4a16"
     assert deployment(device="b200", weights="mxfp4").product == "mxfp4"
@@ -721,7 +680,8 @@ def test_formats_without_a_rate_are_widened():
 @pytest.mark.parametrize(
     ("network", "weights", "file_bytes", "off"),
     [("llama-3.2-3b", "q4_k_m", 2_019_377_696, 0.01), ("llama-3-70b", "q4_k_m", 42.52e9, 0.01),
-     ("gpt-oss-120b", "mxfp4", 65_248_815_744, 1e-9), ("gpt-oss-20b", "mxfp4", 13.76e9, 0.001)],
+     ("llama-3-8b", "q4_k_m", 4.92e9, 0.01), ("gpt-oss-120b", "mxfp4", 65_248_815_744, 1e-9),
+     ("gpt-oss-20b", "mxfp4", 13.76e9, 0.001)],
 )  # fmt: skip
 def test_weights_take_what_published_files_take(network, weights, file_bytes, off):
     served = weight_bytes(deployment(network, "h200-sxm", weights=weights))
