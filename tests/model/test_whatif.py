@@ -330,8 +330,7 @@ def test_the_tornado_is_sorted_and_shows_the_times():
     rows = {(row["what"], side): row[side] for row in chart.rows for side in row}
     assert rows[name, "doubled"] == pytest.approx(change)
     assert rows["HBM x2 (HBM bandwidth)", "change"] == pytest.approx(change)
-    ends = {(round(x, 9)) for each in axes.collections for path in each.get_paths()
-            for x in path.vertices[:, 0]}  # fmt: skip
+    ends = {round(bar.get_x() + bar.get_width(), 9) for bar in axes.patches}
     assert round(change, 9) in ends
     with pytest.raises(ProblemError, match="one device"):
         tornado_chart([found, whatif(PROBLEMS["thin"], load("b200"))])
