@@ -105,6 +105,8 @@ def products(kernel: GemmFacts, compute: str, setting: Setting) -> Style:
     ahead = architecture.instruction in kernel.starts_ahead
     if kernel.caller.activity is not None:
         run = replace(run, activity=kernel.caller.activity)
+    if kernel.caller.turns is not None:
+        run = replace(run, turns=kernel.caller.turns)
     return Style(
         compute=compute,
         matrix_share=share * matrix_share(kernel, machine),

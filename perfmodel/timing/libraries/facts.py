@@ -68,6 +68,8 @@ class Caller:
     frameworks, which call it for the transposed product."""
     activity: Annotated[float | None, "of random data"] = None
     """Switching activity of the data, where it differs from the harness's."""
+    turns: tuple[str, ...] | None = None
+    """Roles of the tensors whose copies take turns in its timing loop; None: weights."""
     fewer_values: Annotated[tuple[int, int] | None, "elements"] = None
     """A head dimension of keys, and that of the values that go with it, for tables that name only
     the first."""
