@@ -275,9 +275,9 @@ class Layout:
     def fits(self, held: Held) -> np.ndarray:
         """Whether shared memory and registers of a block suffice, for each tile."""
         room = np.minimum(self.target.machine.registers_bytes, held.threads * 4 * 255)
-        return (held.shared_bytes <= self.target.shared_bytes) & (
-            held.register_bytes + _ADDRESSING_BYTES * held.threads <= room
-        )
+        registers = held.register_bytes + _ADDRESSING_BYTES * held.threads
+        shared = held.shared_bytes <= self.target.shared_bytes
+        return np.asarray(shared & (registers <= room))
 
     def shortage(self, held: Held) -> tuple[str, float, float]:
         """(constraint, least need of any tile, capacity) where nothing fits."""
