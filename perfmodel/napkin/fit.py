@@ -233,7 +233,7 @@ class Layout:
             "operand_tile": self.target.operand_tile() if self.contractions else None,
         }
 
-    def held(self, tiles: Mapping[str, Any]) -> Held:
+    def contents(self, tiles: Mapping[str, Any]) -> Held:
         """What blocks of these tiles hold, whatever the order of the streamed axes."""
         trial = self._swizzle(tiles, stages=1)
         kernel, machine = trial.kernels[0], self.target.machine
@@ -246,10 +246,10 @@ class Layout:
         threads = 128 * np.clip(-(-np.asarray(registers) // tile_bytes), 1, _MOST_THREADS // 128)
         return Held(stages, threads, single + (stages - 1) * stage_bytes, registers)
 
-    def schedule(self, tiles: Mapping[str, Any], held: Held | None = None) -> Schedule:
+    def schedule(self, tiles: Mapping[str, Any], contents: Held | None = None) -> Schedule:
         """The kernel with the buffers and threads that its tiles need."""
-        held = held or self.held(tiles)
-        return self._swizzle(tiles, stages=held.stages, threads=held.threads)
+        contents = contents or self.contents(tiles)
+        return self._swizzle(tiles, stages=contents.stages, threads=contents.threads)
 
     def _swizzle(self, tiles: Mapping[str, Any], **options: Any) -> Schedule:
         base = schedule(self.fused, self.nest, tiles, **self._options, **options)
@@ -272,26 +272,29 @@ class Layout:
         base = rule.Nest(kernel, self.sizes, None, None)
         return footprint(draft, kernel, base, self.elements)
 
-    def fits(self, held: Held) -> np.ndarray:
+    def fits(self, contents: Held) -> np.ndarray:
         """Whether shared memory and registers of a block suffice, for each tile."""
-        room = np.minimum(self.target.machine.registers_bytes, held.threads * 4 * 255)
-        registers = held.register_bytes + _ADDRESSING_BYTES * held.threads
-        shared = held.shared_bytes <= self.target.shared_bytes
+        room = np.minimum(self.target.machine.registers_bytes, contents.threads * 4 * 255)
+        registers = contents.register_bytes + _ADDRESSING_BYTES * contents.threads
+        shared = contents.shared_bytes <= self.target.shared_bytes
         return np.asarray(shared & (registers <= room))
 
-    def shortage(self, held: Held) -> tuple[str, float, float]:
+    def shortage(self, contents: Held) -> tuple[str, float, float]:
         """(constraint, least need of any tile, capacity) where nothing fits."""
-        shared, registers = float(np.min(held.shared_bytes)), float(np.min(held.register_bytes))
+        shared, registers = (
+            float(np.min(contents.shared_bytes)),
+            float(np.min(contents.register_bytes)),
+        )
         if shared > self.target.shared_bytes:
             return "shared memory of a block", shared, self.target.shared_bytes
         need = registers + _ADDRESSING_BYTES * 128
         return "registers of a block", need, self.target.machine.registers_bytes
 
     def count(
-        self, tiles: Mapping[str, Any], held: Held | None = None
+        self, tiles: Mapping[str, Any], contents: Held | None = None
     ) -> tuple[Schedule, KernelCost]:
         """The schedule and its counts for arrays of tiles."""
-        plan = self.schedule(tiles, held)
+        plan = self.schedule(tiles, contents)
         return plan, count_kernel(plan, plan.kernels[0], self.sizes, self.elements)
 
     def counted(self, tiles: Mapping[str, Any], elements: Elements) -> KernelCost:

@@ -182,7 +182,7 @@ class _Tiling:
 
     tiles: dict[str, np.ndarray]
     legal: int
-    held: Held | None
+    contents: Held | None
     short: tuple[str, float, float] | None
 
 
@@ -198,8 +198,8 @@ class _Candidates:
     @property
     def width(self) -> int:
         """Tiles that fit."""
-        assert self.tiling.held is not None
-        return self.tiling.held.stages.size
+        assert self.tiling.contents is not None
+        return self.tiling.contents.stages.size
 
     def bound(self, target: Target) -> np.ndarray:
         """Lower bounds of the tiles' times in seconds."""
@@ -233,11 +233,11 @@ def _count(case: Case, steps: tuple[str, ...], target: Target) -> _Pool:
         layout = Layout(fused, nest, target, sizes, case.elements)
         key = nest.grid, frozenset(nest.stream)
         tiling = tilings.get(key) or tilings.setdefault(key, _tiling(layout))
-        if tiling.held is None:
+        if tiling.contents is None:
             short = tiling.short
             least = short if least is None or (short and short[1] < least[1]) else least
             continue
-        plan, cost = layout.count(tiling.tiles, tiling.held)
+        plan, cost = layout.count(tiling.tiles, tiling.contents)
         pool.append(_Candidates(layout, tiling, plan, cost))
     return _Pool(tuple(pool), least)
 
@@ -248,12 +248,12 @@ def _tiling(layout: Layout) -> _Tiling:
     if tiles is None:
         return _Tiling({}, 0, None, None)
     legal = max((len(values) for values in tiles.values()), default=1)
-    held = layout.held(tiles)
-    fits = np.broadcast_to(layout.fits(held), (legal,))
+    contents = layout.contents(tiles)
+    fits = np.broadcast_to(layout.fits(contents), (legal,))
     if not fits.any():
-        return _Tiling({}, legal, None, layout.shortage(held))
+        return _Tiling({}, legal, None, layout.shortage(contents))
     return _Tiling(
-        {axis: values[fits] for axis, values in tiles.items()}, legal, held.at(fits), None
+        {axis: values[fits] for axis, values in tiles.items()}, legal, contents.at(fits), None
     )
 
 

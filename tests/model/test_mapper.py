@@ -261,8 +261,8 @@ def test_addresses_of_a_thread_take_registers_beside_its_sums():
     room = 256 * 255 * 4
 
     def fits(sums):
-        held = Held(np.array(1), np.array(256), np.array(0), np.array(sums))
-        return bool(layout.fits(held))
+        contents = Held(np.array(1), np.array(256), np.array(0), np.array(sums))
+        return bool(layout.fits(contents))
 
     assert fits(room / 2)
     assert not fits(room)
