@@ -20,7 +20,7 @@ CONSTRAINTS ?= $(if $(HAS_GPU),,--constraint constraints-cpu.txt)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo quick test test-all check size pythons bench evidence gpu-day gpu-plan docs site fit scoreboard \
+.PHONY: help demo quick test test-all check size pythons bench evidence gpu-day gpu-plan docs schemas site fit scoreboard \
         fuzz physics freeze mutants coverage clean
 
 help: ## List the targets
@@ -85,6 +85,9 @@ docs: $(VENV)/.ready ## Run the documents' examples again and write their output
 	$(BIN)/python tests/notebooks.py
 	$(BIN)/python tests/goldentables.py
 	$(BIN)/python -m perfmodel.render.heldout docs/accuracy.md
+
+schemas: $(VENV)/.ready ## Write the JSON Schemas that shipped YAML files name, for editors
+	$(BIN)/python -c "from perfmodel.formats import catalogue; catalogue.write()"
 
 # Only changed pages are read anew, but all are written: the menu is in each of them. Sphinx reports a
 # fault when it reads the page, so after a failure it reads all of them again.

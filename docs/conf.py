@@ -3,7 +3,8 @@
 The source folder is the repository itself, so a link leads to the same file on a forge and on the
 site. Three things are added while Sphinx reads a page, and none stands in the Markdown: the menu,
 from the tables of docs/index.md, the docstrings of exported names, and long tables that a command
-prints (`<!-- on the site: perfmodel ... -->`).
+prints (`<!-- on the site: perfmodel ... -->`). The front page is the explorer: what operators and
+networks take on all GPUs, predicted while the site is built.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import inspect
 import re
 import subprocess
 import sys
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -19,6 +21,10 @@ from sphinx.application import Sphinx
 
 import perfmodel
 import perfmodel.triton
+from perfmodel import hardware
+from perfmodel.analysis.explorer import explored
+from perfmodel.render.html.page import render
+from perfmodel.render.html.results import Results
 
 project = "perfmodel"
 version = release = perfmodel.__version__
@@ -49,7 +55,6 @@ html_theme = "furo"
 html_title = "perfmodel"
 html_static_path = ["site/style.css"]
 html_css_files = ["style.css"]
-html_extra_path = ["site/index.html"]
 html_copy_source = False
 copybutton_prompt_text = "$ "
 copybutton_line_continuation_character = "\\"
@@ -65,7 +70,9 @@ RESULTS = [
     "count.cost.Traffic",
     "napkin.explain.Explanation",
     "napkin.explain.KernelPage",
-    "graph.graphprediction.NodePrediction",
+    "graph.live.Memory",
+    "graph.live.Span",
+    "graph.stretch.Stretch",
     "graph.declaration.DeclaredGraph",
     "analysis.whatif.WhatIf",
     "analysis.whatif.Change",
@@ -130,7 +137,24 @@ def as_rst(_: Sphinx, kind: str, name: str, value: Any, options: Any, lines: lis
     lines[:] = _CODE.sub(r"``\1``\\ ", "\n".join(lines)).split("\n")
 
 
+def front(app: Sphinx, failure: Exception | None) -> None:
+    """Write the front page: the explorer, with the way to the documents."""
+    if failure is not None:
+        return
+    devices = [hardware.load(name) for name in app.config.front_devices] or None
+    grid = explored(devices, app.config.front_networks)
+    links = {
+        "What perfmodel is, set-up and first examples": "README.html",
+        "Documentation": "docs/index.html",
+    }
+    text = render(Results(), title="perfmodel", command="make site", explorer=grid, links=links)
+    Path(app.outdir, "index.html").write_text(text, encoding="utf-8")
+
+
 def setup(app: Sphinx) -> None:
     """Connect the hooks above to Sphinx."""
+    app.add_config_value("front_devices", [], "", list)
+    app.add_config_value("front_networks", ["llama-3-8b", "llama-3-70b", "gpt-oss-120b"], "", list)
+    app.connect("build-finished", front)
     app.connect("source-read", read)
     app.connect("autodoc-process-docstring", as_rst)

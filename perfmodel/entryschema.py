@@ -36,8 +36,8 @@ def about(kind: Any) -> Mapping[str, About]:
     """Unit and meaning of each field of a dataclass, from the docstring below it in the source."""
     docs = {
         name: text
-        for base in reversed(kind.__mro__)
-        for (owner, name), text in _docs(base.__module__).items()
+        for base in reversed(kind.__mro__[:-1])
+        for (owner, name), text in field_docs(sys.modules[base.__module__]).items()
         if owner == base.__name__
     }
     hints = get_type_hints(kind, include_extras=True)
@@ -49,11 +49,6 @@ def about(kind: Any) -> Mapping[str, About]:
         )
         for item in fields(kind)
     }
-
-
-@lru_cache(maxsize=32)
-def _docs(module: str) -> Mapping[tuple[str, str], str]:
-    return {} if module == "builtins" else field_docs(sys.modules[module])
 
 
 def _unit(hint: Any) -> str:
@@ -104,6 +99,7 @@ def array_of(item: Mapping[str, Any], description: str) -> dict[str, Any]:
     return {"type": "array", "description": description, "items": item}
 
 
+@lru_cache(maxsize=64)
 def field_docs(module: ModuleType) -> dict[tuple[str, str], str]:
     """(class, field) → the docstring below the field in its module's source."""
     docs = {}

@@ -35,10 +35,11 @@ def counted_work(useful_flops: float | None, flops: Mapping[str, float]) -> floa
 
 Number = TypeVar("Number")
 Name = TypeVar("Name")
+Truth = TypeVar("Truth")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Numbers(Generic[Number, Name]):
+class Numbers(Generic[Number, Name, Truth]):
     """What is predicted: plain numbers of one problem, arrays of many.
 
     Each field is a member of the JSON form, a column of CSV and, but for mappings, of the files of
@@ -68,9 +69,9 @@ class Numbers(Generic[Number, Name]):
     """Bytes of all tensors in the device's own memory."""
     footprints: Annotated[Mapping[str, Number], Column()]
     """Bytes of all tensors in each level that has some."""
-    fits: Annotated[Any, Column()]
+    fits: Annotated[Truth, Column()]
     """Whether the tensors fit in every level with known capacity."""
-    fits_at: Annotated[Mapping[str, Any], Column()]
+    fits_at: Annotated[Mapping[str, Truth], Column()]
     """The same for each level with known capacity."""
     levels: Annotated[Mapping[str, str], Column()]
     """Names on this device of the levels whose bytes are counted: HBM3, GDDR6X, L3."""
@@ -99,7 +100,7 @@ def columns() -> Mapping[str, tuple[str, str, float]]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prediction(Result, Numbers[float, str]):
+class Prediction(Result, Numbers[float, str, bool]):
     """One case on one device. Times in seconds, traffic in bytes, intensity in FLOP per byte.
 
     Where the problem is split over devices, all counts are those of one device.
@@ -130,7 +131,7 @@ class Prediction(Result, Numbers[float, str]):
     @property
     def intensity(
         self,
-    ) -> Annotated[dict[str, float], Column(key="arithmetic_intensity", place=1)]:
+    ) -> Annotated[dict[str, float], Column(key="arithmetic_intensity", finite=False, place=1)]:
         """FLOP per byte at each level: `work` over the bytes that cross it."""
         return {
             level: self.work / moved if moved else float("inf")
@@ -166,7 +167,7 @@ class Prediction(Result, Numbers[float, str]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Predictions(Numbers[np.ndarray, np.ndarray]):
+class Predictions(Numbers[np.ndarray, np.ndarray, np.ndarray]):
     """Predictions of n problems of one kind on one device, as arrays of length n.
 
     Problems of several `kinds` may be mixed: decode and prefill, batched and plain products.

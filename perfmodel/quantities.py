@@ -33,6 +33,7 @@ _KINDS = (
 _UNIT = re.compile(r"_(us|ms|s|bytes)(?=_|$)")
 _SHORT = re.compile(r"\b(ttft|tpot|e2e|isl|osl|mfu)\b")
 _SHOWN: Mapping[str, Callable[[float], str]] = {
+    "change": lambda value: f"{value:+.0%}" if value else "now",
     "percent": lambda value: f"{value:.0%}" if abs(value) >= 0.0995 else f"{value:.1%}",
     "time": lambda value: seconds(value / 1e6),
     "ms": lambda value: seconds(value / 1e3),
@@ -89,6 +90,12 @@ def shown(value: Any, kind: str) -> str:
     if kind in _SHOWN:
         return _SHOWN[kind](value)
     return f"{value:.3g}" if abs(value) < 999.5 and value != int(value) else f"{value:.0f}"
+
+
+def signed(value: float, form: str = "+.2f") -> str:
+    """A number with its sign, and a zero without one."""
+    text = format(value, form)
+    return text if any(digit in text for digit in "123456789") else text[1:]
 
 
 def tick(value: float, kind: str) -> str:

@@ -16,7 +16,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -24,12 +24,14 @@ from perfmodel.algorithms import Problem
 from perfmodel.algorithms.matmul import FORMATS
 from perfmodel.algorithms.problem import describe, length
 from perfmodel.analysis.quantities import QUANTITIES, SPELLINGS, Quantity, Setting
+from perfmodel.columns import DIFFERS, Column, Result, Row
 from perfmodel.elements import ELEMENTS
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.frozen import dataclass
 from perfmodel.hardware import Device
 from perfmodel.plaintext import quoted, whole_number
 from perfmodel.predict import predict_arrays
+from perfmodel.quantities import signed
 from perfmodel.timing.constants import Constants, default
 from perfmodel.units import parse
 
@@ -135,6 +137,55 @@ class Effect:
     """The cases after it."""
 
 
+def _slope(value: float | str) -> str:
+    """An elasticity, or what steps in its place."""
+    return value if isinstance(value, str) else signed(value)
+
+
+def _now(row: Row) -> str | None:
+    quantity = QUANTITIES.get(row["quantity"])
+    return quantity.show(row["value"]) if quantity else None
+
+
+@dataclass(frozen=True)
+class CaseChange(Result):
+    """A hardware number, or one change, and what it does to one case."""
+
+    device: Annotated[str, Column("device", when=DIFFERS)]
+    """The device's slug."""
+    problem: Annotated[Mapping[str, Any], Column()]
+    """Sizes and types of the problem."""
+    what_if: Annotated[str, Column("what if")]
+    """A doubled hardware number, or a change that was asked for."""
+    seconds: Annotated[float, Column("time", key="time_us", scale=1e6, rank=2, place=1)]
+    """Seconds now."""
+    after_seconds: Annotated[float | None, Column("after", key="after_us", scale=1e6, place=1)]
+    """Seconds after the change; None where nothing fits."""
+    limiter: Annotated[str, Column("limiter", rank=1, place=3)]
+    """The limiter now."""
+    limiter_after: Annotated[str, Column(place=3)]
+    """The limiter after the change; "does not fit" where nothing does."""
+    quantity: Annotated[str | None, Column()] = None
+    """The hardware number; None for a change that was asked for."""
+    value: Annotated[float | None, Column(), Column("now", _now, rank=3)] = None
+    """Its value now, in SI units."""
+    elasticity: Annotated[
+        float | None,
+        Column(),
+        Column("elasticity", lambda row: row["step"] or row["elasticity"], _slope),
+    ] = None
+    """Per cent of time per per cent of the number; None at a step."""
+    step: Annotated[str | None, Column()] = None
+    """What steps within 10 % of the number: waves 2→1; None at a slope."""
+    halved_seconds: Annotated[float | None, Column(key="halved_us", scale=1e6)] = None
+    """Seconds with half of it; None where nothing fits."""
+
+    @property
+    def speedup(self) -> Annotated[float | None, Column("speed-up", show="{:.2f}x", place=2)]:
+        """Seconds now over those after the change."""
+        return self.seconds / self.after_seconds if self.after_seconds else None
+
+
 @dataclass(frozen=True)
 class WhatIf:
     """n cases on one device: as they are, their sensitivities, and after each change."""
@@ -152,43 +203,33 @@ class WhatIf:
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per case and hardware number, then per case and change; times in microseconds."""
-        return [row for i in range(self.now.seconds.size) for row in self._case(i)]
+        cases = range(self.now.seconds.size)
+        return [change.as_dict() for i in cases for change in self._case(i)]
 
-    def _case(self, i: int) -> list[dict[str, Any]]:
-        problem = self.setting.problem
-        head = {"device": self.setting.device.slug, "problem": describe(problem, i)}
+    def _case(self, i: int) -> list[CaseChange]:
+        device, problem = self.setting.device, describe(self.setting.problem, i)
         base, limiter = float(self.now.seconds[i]), str(self.now.limiter[i])
-        empty = {
-            "quantity": None, "value": None, "elasticity": None, "step": None, "halved_us": None,
-        }  # fmt: skip
 
-        def line(label: str, outcome: Outcome, **fields: Any) -> dict[str, Any]:
-            seconds = float(outcome.seconds[i])
-            finite = math.isfinite(seconds)
-            return {
-                **head,
-                "what_if": label,
-                **empty,
-                **fields,
-                "time_us": base * 1e6,
-                "after_us": seconds * 1e6 if finite else None,
-                "speedup": base / seconds if finite else None,
-                "limiter": limiter,
-                "limiter_after": str(outcome.limiter[i]) if finite else "does not fit",
-            }
+        def line(label: str, outcome: Outcome, **fields: Any) -> CaseChange:
+            seconds = _finite(outcome.seconds[i])
+            after = "does not fit" if seconds is None else str(outcome.limiter[i])
+            return CaseChange(device.slug, problem, label, base, seconds, limiter, after, **fields)
 
-        rows = []
-        for item in self.sensitivities:
-            halved, slope = float(item.halved.seconds[i]), float(item.elasticity[i])
-            fields = {
-                "quantity": item.quantity.name,
-                "value": item.value,
-                "elasticity": slope if math.isfinite(slope) else None,
-                "step": item.step[i] or None,
-                "halved_us": halved * 1e6 if math.isfinite(halved) else None,
-            }
-            rows.append(line(f"{item.quantity.on(self.setting.device)} x2", item.doubled, **fields))
-        return rows + [line(effect.change, effect.after) for effect in self.effects]
+        return [
+            *(
+                line(
+                    f"{item.quantity.on(device)} x2", item.doubled, quantity=item.quantity.name,
+                    value=item.value, elasticity=_finite(item.elasticity[i]),
+                    step=item.step[i] or None, halved_seconds=_finite(item.halved.seconds[i]),
+                )
+                for item in self.sensitivities
+            ),
+            *(line(effect.change, effect.after) for effect in self.effects),
+        ]  # fmt: skip
+
+
+def _finite(number: float) -> float | None:
+    return float(number) if math.isfinite(number) else None
 
 
 def parse_change(text: str) -> Change:

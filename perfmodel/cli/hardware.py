@@ -18,7 +18,7 @@ from perfmodel.fieldoption import FieldOption
 from perfmodel.hardware import Device, System, load, loads, specs, systems
 from perfmodel.hardware.copying import like as copied
 from perfmodel.hardware.copying import without_misfits
-from perfmodel.hardware.writer import SCHEMA_LINE, schema_line
+from perfmodel.hardware.writer import SCHEMA_LINE
 from perfmodel.plaintext import quoted
 from perfmodel.render import Report
 from perfmodel.render import specs as render
@@ -146,11 +146,21 @@ def new(spec: New) -> None:
             setting = change.applied(setting)
         device = setting.device
     copy, dropped = without_misfits(copied(device, path.stem))
-    text = copy.dump().replace(SCHEMA_LINE, schema_line(), 1)
+    text = copy.dump().replace(SCHEMA_LINE, _schema_line(), 1)
     loads(text, spec.file)
     write(iter([text]), spec.file)
     for line in dropped:
         say(f"perfmodel: {line}")
+
+
+def _schema_line() -> str:
+    """The comment that names the schema to an editor, for a spec in any folder."""
+    from perfmodel.formats.catalogue import cached
+
+    try:
+        return f"# yaml-language-server: $schema={cached('hardware')}"
+    except OSError:  # no home, or a full disk: the spec is as good without
+        return "# perfmodel schema hardware writes the JSON Schema for an editor."
 
 
 app.commands["validate"] = validate
@@ -189,6 +199,6 @@ def schema(
     perfmodel hardware schema > hardware_spec.schema.json
     perfmodel hardware schema --system > system_spec.schema.json
     """
-    from perfmodel.formats.generated import text
+    from perfmodel.formats import text
 
     to_stdout(iter([text("system" if system else "hardware")]))

@@ -33,6 +33,12 @@ class Page:
     """Title of the page [default: what was predicted]."""
     explorer: bool = False
     """Add all GPUs over a grid of sizes, with sliders."""
+    network: Annotated[
+        list[str] | None,
+        FieldOption(None, "NAME", ("--network",), names="perfmodel.networks.library:names"),
+    ] = None
+    """Add a network as served to the explorer: prompts, batches, devices and formats; repeatable
+    (half a minute to three minutes each)."""
     no_sliders: bool = False
     """Leave out what-ifs of predictions; --explorer has its own sliders."""
 
@@ -46,9 +52,12 @@ def report(asked: Page) -> None:
     perfmodel network llama-3-8b -d h100-sxm --pass train -o network.json
     perfmodel report network.json -o network.html
     perfmodel report --explorer -o explorer.html
+    perfmodel report --network llama-3-8b --network gpt-oss-120b -o explorer.html
     """
     files = asked.results or []
-    if not files and not asked.explorer:
+    networks = asked.network or []
+    explorer = asked.explorer or bool(networks)
+    if not files and not explorer:
         raise ProblemError("nothing to show: name files of results, or add --explorer")
     if asked.output != "-" and not asked.output.lower().endswith((".html", ".htm")):
         raise OutputError(f"{asked.output}: a page is written as .html; change the name")
@@ -62,10 +71,10 @@ def report(asked: Page) -> None:
     if not asked.no_sliders:
         _ask_again(contents)
     grid = None
-    if asked.explorer:
+    if explorer:
         from perfmodel.analysis.explorer import explored
 
-        grid = explored()
+        grid = explored(networks=networks)
     heading = asked.title or headline(contents) or _title(files)
     html = page.render(contents, title=heading, command=_command(files, asked), explorer=grid)
     write(iter([html]), asked.output)
@@ -83,22 +92,17 @@ def _title(files: list[str]) -> str:
 def _ask_again(page: Results) -> None:
     """Add what-ifs to predictions that have none."""
     from perfmodel.analysis.sensitivities import sensitivities
-    from perfmodel.render.html.results import case_key
 
-    cases = [
-        case for case in page.cases if case_key(case["device"], case["problem"]) not in page.effects
-    ]
-    for i, row in sensitivities(cases[:_MOST_ASKED]):
-        if row["quantity"] is not None:
-            key = case_key(cases[i]["device"], cases[i]["problem"])
-            page.effects.setdefault(key, {})[row["quantity"]] = [row["halved_us"], row["after_us"]]
-            page.quantities.setdefault(row["quantity"], row["what_if"].removesuffix(" x2"))
+    effects = page.effects
+    cases = [case for case in page.cases if case["key"] not in effects]
+    page.asked = [row for _, row in sensitivities(cases[:_MOST_ASKED])]
 
 
 def _command(files: list[str], asked: Page) -> str:
     """The command that generates this page."""
     flags = ["--title", asked.title] if asked.title else []
     flags += ["--explorer"] if asked.explorer else []
+    flags += [word for name in asked.network or [] for word in ("--network", name)]
     return shlex.join(["perfmodel", "report", *files, *flags, "-o", asked.output])
 
 

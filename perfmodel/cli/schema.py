@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
+from perfmodel import formats
 from perfmodel.cli.build import command
 from perfmodel.cli.output import Output, Shown, write
 from perfmodel.fieldoption import FieldOption
 from perfmodel.formats import FORMATS
-from perfmodel.formats import schema as schema_of
 from perfmodel.render import Report
 from perfmodel.render.report import text
 
@@ -44,8 +43,7 @@ def schema(
         columns = [text(header, header) for header in ("name", "about", "files")]
         Shown(None, output).emit(Report("formats", rows, columns))
         return
-    document = json.dumps(schema_of(name, draft), indent=1, ensure_ascii=False)
-    write(iter([f"{document}\n"]), output)
+    write(iter([formats.text(name, draft)]), output)
 
 
 app = command(schema)

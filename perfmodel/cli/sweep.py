@@ -187,8 +187,8 @@ class _Query:
 
     def show(self, chunks: Any, operator: str, identity: list[str], shown: Shown) -> None:
         """Ask the tables, and show and draw the answer; `identity` distinguishes rows."""
-        answer = self._answer(chunks)
-        shown.emit(report(answer, operator, identity, self._question.quantities))
+        answer = replace(self._answer(chunks), operator=operator)
+        shown.emit(report(answer, identity, self._question.quantities))
         if self._sample is not None:
             from perfmodel.render.pareto import Front, pareto_chart
 

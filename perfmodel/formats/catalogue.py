@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from perfmodel import usercache
+from perfmodel.entryschema import DRAFT
 from perfmodel.errors import PerfmodelError, SpecError, UnknownName
 from perfmodel.formats.draft07 import as_draft07
+from perfmodel.replacing import replacing
 
 _TOP = re.compile(r"^(\w+)[ \t]*:", re.MULTILINE)
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -24,50 +28,58 @@ class FileFormat:
     about: str
     """What a file of the format describes."""
     schema: str
-    """Its JSON Schema (draft 2020-12), a file of the package."""
+    """Its JSON Schema (draft 2020-12): a file of the package, or `module:function` that derives
+    it."""
     files: tuple[str, ...] = ()
     """Patterns of file names that editors should take for this format."""
     keys: frozenset[str] = frozenset()
     """Top-level keys that identify the format; empty where its files are not checked here."""
     reader: str = ""
     """`module:function` that reads such a file; it raises or lists errors."""
+    written: str = ""
+    """The file of the package that shipped files name as a schema that is derived."""
 
 
 FORMATS = {
     "hardware": FileFormat(
         "a device's spec",
-        "hardware/hardware_spec.schema.json",
+        "perfmodel.formats.derived:hardware",
         ("hardware_specs/*.yaml", "*.hardware.yaml"),
         frozenset({"slug", "compute", "memory"}),
         "perfmodel.formats.readers:hardware",
+        "hardware/hardware_spec.schema.json",
     ),
     "system": FileFormat(
         "devices joined by links",
-        "hardware/system_spec.schema.json",
+        "perfmodel.formats.derived:system",
         ("hardware_specs/systems/*.yaml", "*.system.yaml"),
         frozenset({"slug", "levels"}),
         "perfmodel.hardware.systems:validate_file",
+        "hardware/system_spec.schema.json",
     ),
     "network": FileFormat(
         "a network of blocks",
-        "networks/network.schema.json",
+        "perfmodel.networks.schema:schema",
         ("*.network.yaml",),
         frozenset({"networks", "blocks"}),
         "perfmodel.networks.reading:read",
+        "networks/network.schema.json",
     ),
     "engine": FileFormat(
         "an inference engine",
-        "serving/engine.schema.json",
+        "perfmodel.formats.derived:engine",
         ("*.engine.yaml",),
         frozenset({"engine", "stack"}),
         "perfmodel.serving.engine:read",
+        "serving/engine.schema.json",
     ),
     "library": FileFormat(
         "what a library's kernels do",
-        "timing/libraries/library.schema.json",
+        "perfmodel.timing.libraries.schema:schema",
         ("*.library.yaml",),
         frozenset({"kernels"}),
         "perfmodel.formats.readers:library",
+        "timing/libraries/library.schema.json",
     ),
     "algorithm": FileFormat(
         "an algorithm of axes, tensors and steps",
@@ -83,8 +95,8 @@ FORMATS = {
         frozenset({"nodes"}),
         "perfmodel.graph.declaration:read",
     ),
-    "runs": FileFormat("rows of the measured-run table", "table/runs.schema.json"),
-    "prediction": FileFormat("what commands write as JSON", "render/prediction.schema.json"),
+    "runs": FileFormat("rows of the measured-run table", "perfmodel.formats.derived:runs"),
+    "prediction": FileFormat("what commands write as JSON", "perfmodel.formats.results:schema"),
 }
 """The formats. A format that can be checked has `keys` and a `reader`."""
 
@@ -100,9 +112,40 @@ def schema(name: str, draft: str = "2020-12") -> dict[str, Any]:
     """The JSON Schema of a format, in draft "2020-12" or "7". Raises `UnknownName`."""
     if draft not in ("2020-12", "7"):
         raise UnknownName("draft of JSON Schema", draft, ("2020-12", "7"))
-    path = PACKAGE / find(name).schema
-    document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    source = find(name).schema
+    if ":" in source:
+        document: dict[str, Any] = {"$schema": DRAFT, **_function(source)()}
+    else:
+        document = json.loads((PACKAGE / source).read_text(encoding="utf-8"))
     return document if draft == "2020-12" else as_draft07(document)
+
+
+def text(name: str, draft: str = "2020-12") -> str:
+    """The JSON Schema of a format as a file has it. Raises as `schema`."""
+    return json.dumps(schema(name, draft), indent=1, ensure_ascii=False) + "\n"
+
+
+def write() -> None:
+    """Write the schemas that are derived, where shipped files name them for editors."""
+    for name, item in FORMATS.items():
+        if item.written:
+            (PACKAGE / item.written).write_text(text(name), encoding="utf-8")
+
+
+def cached(name: str) -> Path:
+    """The schema of a format in the user's cache folder, for an editor. Raises `OSError`."""
+    path = usercache.folder("schemas") / f"{name}.schema.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as partial:
+        partial.write_text(text(name), encoding="utf-8")
+    return path
+
+
+def _function(place: str) -> Callable[..., Any]:
+    """What stands for `module:function`."""
+    module, _, name = place.partition(":")
+    function: Callable[..., Any] = getattr(import_module(module), name)
+    return function
 
 
 def format_of(path: Path) -> str:
@@ -132,8 +175,7 @@ def check(path: Path, name: str | None = None) -> list[str]:
     if name is not None and name not in checked:
         raise UnknownName("format that can be checked", name, checked)
     try:
-        module, _, function = FORMATS[name or format_of(path)].reader.partition(":")
-        faults = getattr(import_module(module), function)(path)
+        faults = _function(FORMATS[name or format_of(path)].reader)(path)
     except PerfmodelError as error:
         return [str(error)]
     return faults if isinstance(faults, list) else []

@@ -57,9 +57,15 @@ KINDS = (
 class Tree(Result):
     """A node of a tree of predictions. Times in seconds."""
 
-    name: Annotated[str, Column(key="kernel")]
+    settings: Annotated[Mapping[str, Any], Column(flat=True, place=-1)] = field(
+        default_factory=dict
+    )
+    """Of a root what was predicted, by name: the network and its pass, or the graph's sizes."""
+    device: Annotated[str, Column("device", when=DIFFERS, place=-1)] = ""
+    """Of a root the device's slug."""
+    name: Annotated[str, Column(key="kernel", place=-1)]
     """Its name among its siblings."""
-    kind: Annotated[str, Column(key="class")] = ""
+    kind: Annotated[str, Column(key="class", place=-1)] = ""
     """Of a leaf its class: one of `KINDS`, of a graph's nodes the operator; of a pass `forward` or
     `backward`."""
     family: str = ""
@@ -80,15 +86,13 @@ class Tree(Result):
     """Of a kernel the prediction of one run, with what earlier kernels left in the caches."""
     children: tuple[Tree, ...] = ()
     """What one of its repeats is made of, in order."""
-    live_bytes: Annotated[float | None, Column("live", show="binary", when=SOME, rank=5)] = None
+    live_bytes: Annotated[
+        float | None, Column("live", show="binary", when=SOME, rank=5, place=1)
+    ] = None
     """Bytes alive in the device's memory while it runs; of several the most."""
-    scratch_bytes: Annotated[float | None, Column()] = None
+    scratch_bytes: Annotated[float | None, Column(place=1)] = None
     """The part of `live_bytes` that belongs to no tensor of a graph: the operator's
     intermediates."""
-    settings: Annotated[Mapping[str, Any], Column(flat=True)] = field(default_factory=dict)
-    """Of a root what was predicted, by name: the network and its pass, or the graph's sizes."""
-    device: Annotated[str, Column("device", when=DIFFERS)] = ""
-    """Of a root the device's slug."""
     phases: Mapping[str, float] = field(default_factory=dict)
     """Of a root seconds that it tells apart: forward and backward, or gaps and waiting."""
     memory: Memory | None = None
@@ -173,15 +177,30 @@ class Tree(Result):
         return seconds
 
     @property
-    def operator(self) -> Annotated[str, Column("operator", when=SOME, rank=3)]:
+    def operator(self) -> Annotated[str, Column("operator", when=SOME, rank=3, place=-1)]:
         """The operator of its kernels, where it is one."""
         names = {run.algorithm for _, run in self.kernels}
         return names.pop() if len(names) == 1 else ""
 
     @property
-    def launches(self) -> Annotated[float | None, Column("kernels", rank=4)]:
+    def launches(self) -> Annotated[float | None, Column("kernels", rank=4, place=-1)]:
         """Runs of its kernels."""
         return sum(leaf.repeat for leaf, _ in self.kernels) or None
+
+    @cached_property
+    def limiter(self) -> Annotated[str, Column("limiter")]:
+        """The resource that limits the most of its time, named as on the device; a launch's start
+        counts for the whole, not for its kernels."""
+        return next(iter(self.limiters), "") if self.children else self._bounds[0]
+
+    @cached_property
+    def runner_up(self) -> Annotated[str, Column()]:
+        """Of a kernel the resource with the second longest time."""
+        return self._bounds[1]
+
+    @cached_property
+    def _bounds(self) -> tuple[str, str]:
+        return ("", "") if self.run is None else bounds(self.run)
 
     @cached_property
     def flops(self) -> Annotated[Mapping[str, float], Column()]:
@@ -237,21 +256,6 @@ class Tree(Result):
         """Seconds of kernels by their limiting resource, longest first."""
         return longest_first(self.by(lambda leaf: leaf.limiter))
 
-    @cached_property
-    def limiter(self) -> Annotated[str, Column("limiter")]:
-        """The resource that limits the most of its time, named as on the device; a launch's start
-        counts for the whole, not for its kernels."""
-        return next(iter(self.limiters), "") if self.children else self._bounds[0]
-
-    @cached_property
-    def runner_up(self) -> Annotated[str, Column()]:
-        """Of a kernel the resource with the second longest time."""
-        return self._bounds[1]
-
-    @cached_property
-    def _bounds(self) -> tuple[str, str]:
-        return ("", "") if self.run is None else bounds(self.run)
-
     @property
     def classes(self) -> Annotated[Mapping[str, float], Column(key="by_class_us", scale=1e6)]:
         """Seconds by class, in the order of `KINDS`; gaps and waits for the host are `host`."""
@@ -271,44 +275,48 @@ class Tree(Result):
         seconds = self.by(lambda leaf: "" if leaf.run is None else leaf.run.known.device)
         return max(seconds, key=seconds.__getitem__)
 
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON form: of a leaf its numbers, of a root with the leaves under it."""
-        if not self.children:
-            return row_of(self, select(*_LEAF))
-        phases = {f"{name}_us": seconds * 1e6 for name, seconds in self.phases.items()}
-        memory = {} if self.memory is None else self.memory.as_dict()
-        kernels = [self._below(*path) for path in self.paths() if path[-1].run is not None]
-        return {**row_of(self, select(*_ROOT)), **phases, **memory, "kernels": kernels}
+    @property
+    def parts(self) -> Annotated[list[dict[str, Any]], Column(key="kernels", place=1)]:
+        """Data of each kernel, of a network with the pass that it is in; of a graph also what is
+        alive while it runs, and the prediction of one run."""
+        return [self._below(*path) for path in self.paths() if path[-1].run is not None]
 
     def _below(self, _: Tree, *path: Tree) -> dict[str, Any]:
-        """A leaf with the pass that it is in; of a graph with what is alive, and of one run all."""
         *above, leaf = path
-        row = {
-            key: value
-            for part in above
-            for key, value in (("segment", part.name), ("pass", part.kind), ("layers", part.repeat))
-        }
+        row: dict[str, Any] = {}
+        for part in above:
+            row |= {"segment": part.name, "pass": part.kind, "layers": part.repeat}
         row |= leaf.as_dict()
         if self.memory is None or leaf.run is None:
-            return row
-        return row | row_of(leaf, select(*_ALIVE)) | {"prediction": leaf.run.as_dict()}
+            return {key: value for key, value in row.items() if key not in _ALIVE}
+        return row | {"prediction": leaf.run.as_dict()}
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form: of a leaf its numbers, of a root with its kernels."""
+        if not self.children:
+            return row_of(self, form("kernel"))
+        phases = {f"{name}_us": seconds * 1e6 for name, seconds in self.phases.items()}
+        memory = {} if self.memory is None else self.memory.as_dict()
+        return {**row_of(self, form("root")), **phases, **memory}
 
 
-_LEAF = (
-    "kernel", "class", "operator", "launches", "time_us", "low_us", "high_us", "limiter",
-    "runner_up", "flops", "useful_flops", "bytes",
-)  # fmt: skip
+_WITHOUT = {
+    "root": ("kernel", "class", "operator", "live_bytes", "scratch_bytes", "hbm_bytes",
+             "intensity", "runner_up"),
+    "line": ("kernel", "class", "scratch_bytes", "settings", "flops", "bytes", "runner_up",
+             "arithmetic_intensity", "limiters_us", "by_class_us", "by_operator_us", "assumptions",
+             "kernels"),
+    "kernel": ("device", "settings", "arithmetic_intensity", "limiters_us", "by_class_us",
+               "by_operator_us", "assumptions", "kernels", "hbm_bytes", "intensity",
+               "flops_per_s"),
+}  # fmt: skip
+"""Columns that a form of a node has not: a root, a line of several kernels, a kernel."""
 _ALIVE = ("live_bytes", "scratch_bytes")
-_ROOT = (
-    "settings", "device", "time_us", "low_us", "high_us", "launches", "flops", "bytes",
-    "arithmetic_intensity", "limiters_us", "by_class_us", "by_operator_us", "assumptions",
-)  # fmt: skip
 
 
-def select(*keys: str) -> tuple[Column, ...]:
-    """The columns of a node under some keys."""
-    columns = {column.key: column for column in columns_of(Tree)}
-    return tuple(columns[key] for key in keys)
+def form(name: str) -> tuple[Column, ...]:
+    """The columns of a form of a node: root, line or kernel."""
+    return tuple(column for column in columns_of(Tree) if column.key not in _WITHOUT[name])
 
 
 def with_all_runs(path: Sequence[Tree]) -> Tree:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import is_dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfmodel.hardware.facts import Sourced, items
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
     from perfmodel.hardware.device import Device
 
 SCHEMA_LINE = "# yaml-language-server: $schema=../perfmodel/hardware/hardware_spec.schema.json"
-_SCHEMA = Path(__file__).with_name("hardware_spec.schema.json")
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]*(?: [A-Za-z0-9(][A-Za-z0-9_.+()-]*)*")
 _SPACED = {"compute", "memory", "occupancy", "links", "measured", "peak_notes", "notes", "sources"}
 _WORDS = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
@@ -28,11 +26,6 @@ def dump(device: Device) -> str:
             lines.append("")
         lines += _entry(name, value, "")
     return "\n".join(lines) + "\n"
-
-
-def schema_line() -> str:
-    """The comment line that points an editor to the schema, for a spec in any folder."""
-    return f"# yaml-language-server: $schema={_SCHEMA}"
 
 
 def _entry(name: str, value: Any, indent: str) -> list[str]:

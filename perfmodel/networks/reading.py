@@ -11,8 +11,8 @@
 
 Keys are the fields of `network.Network` and its parts; a missing key takes the field's default.
 Layers that alternate are written as `{repeat: 12, blocks: [one, other]}`. A file of several
-networks has them under `networks`, each under its name and with `aliases`. network.schema.json is
-the JSON Schema of both (schema.py).
+networks has them under `networks`, each under its name and with `aliases`. `schema.py` has the JSON
+Schema of both.
 """
 
 from __future__ import annotations

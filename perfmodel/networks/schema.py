@@ -1,4 +1,4 @@
-"""The JSON Schema of a network file, from the dataclasses (`perfmodel.formats.generated`)."""
+"""The JSON Schema of a network file, from the dataclasses (`perfmodel.formats`)."""
 
 from __future__ import annotations
 

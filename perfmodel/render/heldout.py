@@ -7,22 +7,19 @@ It is drawn from the first table of the page, so that both agree.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
 
 from perfmodel.errors import exit_code
-from perfmodel.render.chart import Chart, dress, save
-from perfmodel.render.page import Page, Palette, styled
+from perfmodel.render.chart import Chart, save
+from perfmodel.render.page import Page
 from perfmodel.render.report import Row
+from perfmodel.render.spans import Lane, Span, Spans, spans_chart
 from perfmodel.validation.pages import table_rows
 from perfmodel.validation.wording import IN_SAMPLE, errors, worst
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-_ROW = 0.27  # inches for each kind of run
 _TITLE = "How far predictions are off, by kind of run"
 _CAPTION = (
+    "Solid to the median, pale to the 90th percentile.",
     "Left out: by constants that were fitted without the run's source, framework, implementation, "
     "architecture or device; the worst of these five.",
 )
@@ -34,15 +31,24 @@ def heldout_chart(rows: Sequence[Mapping[str, str]], page: Page | None = None) -
     `rows` are those of the page's first table: `line`, `in sample`, `without its ...`, each with a
     cell `median / 90th percentile`.
     """
-    from matplotlib.figure import Figure
-
-    page = page or Page()
     lines = sorted(map(_errors, rows), key=lambda row: (row["left_out_median"], row["kind"]))
-    with styled(page) as palette:
-        figure = Figure(figsize=page.size(6.6, _ROW * len(lines) + 1.5), layout="constrained")
-        _fill(figure.add_subplot(), lines, palette)
-        dress(figure, page, palette, _TITLE, _CAPTION)
-    return Chart(figure, _TITLE, _sentence(lines), lines, _CAPTION, page)
+    spans = Spans(
+        _TITLE, "number", [Lane(row["kind"], list(_spans(row))) for row in lines],
+        {"left out": "blue", "in sample": "grey"},
+        axis="|ln(predicted / measured)|: 0.1 is about 10 %",
+    )  # fmt: skip
+    return spans_chart(spans, sentence=_sentence(lines), caption=_CAPTION, page=page)
+
+
+def _spans(row: Row) -> Iterator[Span]:
+    """Two bars for each kind, solid to the median and pale to the 90th percentile."""
+    for key, group, part in (
+        ("left_out", "left out", (0.0, 0.5)), ("in_sample", "in sample", (0.5, 1.0))
+    ):  # fmt: skip
+        median, tail = (row[f"{key}_{end}"] for end in ("median", "p90"))
+        numbers = {"kind": row["kind"], "what": group, "median": median, "p90": tail}
+        yield Span(0.0, median, group, numbers, part=part)
+        yield Span(median, tail, group, numbers, part=part, pale=True)
 
 
 def _errors(row: Mapping[str, str]) -> Row:
@@ -56,35 +62,6 @@ def _errors(row: Mapping[str, str]) -> Row:
         "in_sample_median": median,
         "in_sample_p90": p90,
     }
-
-
-def _fill(axes: Axes, rows: Sequence[Row], palette: Palette) -> None:
-    """Two lines for each kind, from the median to the 90th percentile."""
-    looks = (
-        ("left_out", "left out", -0.17, palette.blue),
-        ("in_sample", "in sample", 0.17, palette.grey),
-    )
-    size = 0.62 * palette.body
-    for key, name, offset, colour in looks:
-        places = [place + offset for place in range(len(rows))]
-        medians, tails = ([row[f"{key}_{end}"] for row in rows] for end in ("median", "p90"))
-        axes.hlines(places, medians, tails, color=colour, linewidth=palette.line, gid=f"{key}-span")
-        axes.plot(medians, places, "o", color=colour, markersize=size,
-                  label=f"{name}: median", gid=f"{key}-median")  # fmt: skip
-        axes.plot(tails, places, "o", markeredgecolor=colour, markerfacecolor=palette.ground,
-                  markersize=size, label=f"{name}: 90th percentile", gid=f"{key}-p90")  # fmt: skip
-    _frame(axes, [row["kind"] for row in rows], palette)
-
-
-def _frame(axes: Axes, names: Sequence[str], palette: Palette) -> None:
-    axes.set_yticks(range(len(names)), names)
-    axes.tick_params(axis="y", length=0)
-    axes.set_ylim(len(names) - 0.4, -0.6)
-    axes.set_xlim(left=0)
-    axes.grid(visible=True, axis="x", color=palette.faint)
-    axes.set_axisbelow(True)
-    axes.set_xlabel("|ln(predicted / measured)|: 0.1 is about 10 %")
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
 
 
 def _sentence(rows: Sequence[Row]) -> str:

@@ -21,7 +21,7 @@ from perfmodel.render.report import (
 _SHOWN = ("time_us", "low_us", "high_us", "limiter", "device")
 
 
-def report(answer: Answer, operator: str, identity: Sequence[str], asked: Sequence[str]) -> Report:
+def report(answer: Answer, identity: Sequence[str], asked: Sequence[str]) -> Report:
     """One line for each row; `identity` distinguishes rows, `asked` are the queried quantities."""
     columns = [_field(name) for name in identity]
     names = (full_name(name.strip()) for name in asked)
@@ -43,8 +43,8 @@ def report(answer: Answer, operator: str, identity: Sequence[str], asked: Sequen
         "rows",
         answer.rows,
         columns,
-        title=operator,
-        head={"operator": operator, "matched": matched, "points": answer.seen},
+        title=answer.operator,
+        head=answer.as_dict(),
         notes=[note],
         examples=answer.rows,
     )

@@ -8,25 +8,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from perfmodel.analysis.quantities import QUANTITIES
-from perfmodel.analysis.whatif import WhatIf
+from perfmodel.analysis.whatif import CaseChange, WhatIf
+from perfmodel.columns import columns_of
 from perfmodel.errors import ProblemError
-from perfmodel.render.chart import Chart, dress
-from perfmodel.render.page import Page, Palette, styled
+from perfmodel.quantities import signed
+from perfmodel.render.chart import Chart
+from perfmodel.render.page import Page
 from perfmodel.render.problem import spoken
-from perfmodel.render.report import Column, Report, Row, micros, text
+from perfmodel.render.report import Column, Report, Row
+from perfmodel.render.spans import Lane, Span, Spans, spans_chart
 from perfmodel.units import seconds
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-_ROW = 0.235  # inches for each bar
 _FAR = 1.5  # a bar longer than this share of the time is cut and labelled with its length
+_COLOURS = {"halved": "vermilion", "doubled": "blue", "change": "green"}
 
 
 def report(found: Sequence[WhatIf], varying: Sequence[str], follows: Mapping[str, str]) -> Report:
@@ -36,21 +34,22 @@ def report(found: Sequence[WhatIf], varying: Sequence[str], follows: Mapping[str
     another one that it always equals.
     """
     rows = [row for item in found for row in item.rows()]
-    devices = {item.setting.device.slug: item.setting.device for item in found}
-    labels = {
-        slug: {level.name: level.short for level in device.levels()}
-        for slug, device in devices.items()
+    names = {
+        (item.setting.device.slug, level.name): level.short
+        for item in found
+        for level in item.setting.device.levels()
     }
-    columns = [text("device", "device")] if len({row["device"] for row in rows}) > 1 else []
-    columns += [_problem(name) for name in varying]
-    columns += [
-        Column("what if", lambda row: row["what_if"], number=False),
-        Column("now", _now, rank=3),
-        Column("elasticity", lambda row: row["step"] or row["elasticity"], _slope),
-        Column("time", lambda row: row["time_us"], micros, rank=2),
-        Column("after", lambda row: row["after_us"], micros),
-        Column("speed-up", lambda row: row["speedup"], lambda value: f"{value:.2f}x"),
-        Column("limiter", lambda row: _limiters(row, labels[row["device"]]), number=False, rank=1),
+
+    def limiters(row: Row) -> str:
+        before, after = (names.get((row["device"], row[key]), row[key])
+                         for key in ("limiter", "limiter_after"))  # fmt: skip
+        return str(before) if before == after else f"{before} → {after}"
+
+    device, *own = columns_of(CaseChange)
+    columns = [
+        device,
+        *(_problem(name) for name in varying),
+        *(replace(each, get=limiters) if each.key == "limiter" else each for each in own),
     ]
     missing = {item.setting.device.slug: item.missing for item in found if item.missing}
     return Report(
@@ -73,27 +72,6 @@ def _title(row: Row, varying: Sequence[str], follows: Mapping[str, str]) -> str:
     return f"{row['device']}: {' '.join(fixed)}"
 
 
-def _now(row: Row) -> str | None:
-    quantity = QUANTITIES.get(row["quantity"])
-    return quantity.show(row["value"]) if quantity else None
-
-
-def _signed(value: float, form: str = "+.2f") -> str:
-    """A number with its sign, and a zero without one."""
-    text = format(value, form)
-    return text if any(digit in text for digit in "123456789") else text[1:]
-
-
-def _slope(value: float | str) -> str:
-    """An elasticity, or what steps in its place."""
-    return value if isinstance(value, str) else _signed(value)
-
-
-def _limiters(row: Row, labels: Mapping[str, str]) -> str:
-    before, after = (labels.get(row[key], row[key]) for key in ("limiter", "limiter_after"))
-    return str(before) if before == after else f"{before} → {after}"
-
-
 @dataclass(frozen=True)
 class _Line:
     """A row of the chart: a hardware number halved and doubled, or a change that was asked for."""
@@ -109,8 +87,8 @@ class _Line:
         """What stands at the right: the elasticity, or the change that was asked for."""
         if self.elasticity is None:
             (share,) = self.shares.values()
-            return _signed(share, "+.0%") if math.isfinite(share) else ""
-        return "step" if math.isnan(self.elasticity) else _signed(self.elasticity)
+            return signed(share, "+.0%") if math.isfinite(share) else ""
+        return "step" if math.isnan(self.elasticity) else signed(self.elasticity)
 
     @property
     def width(self) -> float:
@@ -128,8 +106,6 @@ def tornado_chart(found: Sequence[WhatIf], page: Page | None = None) -> Chart:
     Numbers without an effect are named in the caption. Raises `ProblemError` without a case, and
     for more than one device.
     """
-    from matplotlib.figure import Figure
-
     slugs = list(dict.fromkeys(item.setting.device.slug for item in found))
     if len(slugs) != 1:
         raise ProblemError(f"a tornado chart shows one device, not {len(slugs)}; name one")
@@ -141,22 +117,28 @@ def tornado_chart(found: Sequence[WhatIf], page: Page | None = None) -> Chart:
     caption = ["Elasticity: per cent of time for each per cent of the number."]
     if still:
         caption.append(f"Neither halved nor doubled do these change the time: {', '.join(still)}.")
-    page = page or Page()
     title = f"{slugs[0]}: {_cases(found)}, {seconds(total)} now"
-    rows = len(moving) + len(changes) + bool(changes)
-    with styled(page) as palette:
-        width, height = page.size(6.2, _ROW * rows + 1.4)
-        if page.height is None and page.width is None:
-            height = (_ROW * rows + 1.0 + 0.4 * page.caption) * palette.scale
-        figure = Figure(figsize=(width, height), layout="constrained")
-        _draw(figure.add_subplot(), moving, changes, palette)
-        dress(figure, page, palette, title, caption)
+    gap = [Lane()] if changes else []
+    spans = Spans(
+        title, "change", [*map(_lane, moving), *gap, *map(_lane, changes)], _COLOURS,
+        {side: side for side in ("halved", "doubled")}, axis="Change of time", noted="elasticity",
+    )  # fmt: skip
     phrases = [f"{line.name}: " + ", ".join(f"{side} {x:+.0%}" for side, x in line.shares.items())
-            for line in numbers]  # fmt: skip
-    data: list[Row] = [{"what": line.name, **line.shares, "elasticity": line.elasticity}
-                       for line in numbers]  # fmt: skip
-    data += [{"what": line.name, **line.shares} for line in changes]
-    return Chart(figure, title, f"Change of time. {'; '.join(phrases)}.", data, caption, page)
+               for line in numbers]  # fmt: skip
+    sentence = f"Change of time. {'; '.join(phrases)}."
+    return spans_chart(spans, sentence=sentence, caption=caption, page=page)
+
+
+def _lane(line: _Line) -> Lane:
+    """A line with its bars: long ones are cut and have their length, those without end a word."""
+    spans = []
+    for side, share in line.shares.items():
+        row = {"what": line.name, side: share, "elasticity": line.elasticity}
+        end, text = min(share, _FAR), f"{share:+.0%}" if share > _FAR else ""
+        if not math.isfinite(share):
+            end, text = 0.0, f"{side}: does not fit"
+        spans.append(Span(0.0, end, side, row, text))
+    return Lane(line.name, spans, line.note)
 
 
 def _total(parts: Sequence[np.ndarray]) -> float:
@@ -195,41 +177,3 @@ def _changes(whatifs: Sequence[WhatIf], total: float) -> Iterator[_Line]:
     for together in zip(*(item.effects for item in whatifs), strict=True):
         share = _total([each.after.seconds for each in together]) / total - 1
         yield _Line(str(together[0].change), {"change": share})
-
-
-def _draw(axes: Axes, numbers: Sequence[_Line], changes: Sequence[_Line], palette: Palette) -> None:
-    """Bars from the top, the widest first, and the changes below them."""
-    from matplotlib.ticker import FuncFormatter
-
-    colours = {"halved": palette.vermilion, "doubled": palette.blue, "change": palette.green}
-    places = [*range(len(numbers)), *(len(numbers) + 1 + i for i in range(len(changes)))]
-    lines = [*numbers, *changes]
-    for place, line in zip(places, lines, strict=True):
-        for side, share in line.shares.items():
-            fits = math.isfinite(share)
-            if fits:
-                known = axes.get_legend_handles_labels()[1]
-                axes.barh(place, min(share, _FAR), height=0.62, color=colours[side],
-                          gid=f"{side}-{place}",
-                          label=side if side not in (*known, "change") else None)  # fmt: skip
-            if not fits or share > _FAR:
-                axes.annotate(
-                    f"{share:+.0%}" if fits else f"{side}: does not fit",
-                    (_FAR if fits else 0.0, place), xytext=(-3 if fits else 4, 0),
-                    textcoords="offset points", ha="right" if fits else "left", va="center",
-                    color=palette.ground if fits else colours[side], fontsize=palette.small,
-                )  # fmt: skip
-        axes.text(1.015, place, line.note, transform=axes.get_yaxis_transform(), va="center",
-                  fontsize=palette.label)  # fmt: skip
-    axes.axvline(0, color=palette.grey, linewidth=0.7)
-    axes.set_yticks(places, [line.name for line in lines])
-    axes.tick_params(axis="y", length=0)
-    axes.set_ylim((places[-1] if places else 0) + 0.6, -0.6)
-    left, right = axes.get_xlim()
-    axes.set_xlim(left - 0.04 * (right - left), right + 0.02 * (right - left))
-    percent = FuncFormatter(lambda value, _: f"{value:+.0%}" if value else "now")
-    axes.xaxis.set_major_formatter(percent)
-    axes.set_xlabel("Change of time")
-    axes.text(1.015, 1.01, "elasticity", transform=axes.transAxes, fontsize=palette.label,
-              va="bottom")  # fmt: skip
-    axes.legend(loc="lower right", ncols=1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from perfmodel.columns import SOME, Column
 from perfmodel.graph.tree import Tree
@@ -46,29 +45,15 @@ def report(trace: Trace, predictions: Sequence[Tree], by: str = "module") -> Rep
     rows = [{**row, "aten": aten.get(row["line"], "")} for row in table.rows]
     title = (
         f"{trace.graph.name}: {si(trace.parameters, '')} parameters, {trace.aten_nodes} ATen "
-        f"nodes → {len(trace.operations)} kernels{on_device(each.device for each in predictions)}"
+        f"nodes → {trace.kernels} kernels{on_device(each.device for each in predictions)}"
     )
     return replace(
         table, rows=rows, examples=rows, columns=[*table.columns, _ATEN], title=title,
-        head=_head(trace), notes=[*_notes(trace, predictions), *table.notes],
+        head=trace.as_dict(), notes=[*_notes(trace, predictions), *table.notes],
     )  # fmt: skip
 
 
 _ATEN = Column("ATen operators", "aten", number=False, when=SOME, wrap=40)
-
-
-def _head(trace: Trace) -> dict[str, Any]:
-    return {
-        "module": trace.graph.name,
-        "parameters": trace.parameters,
-        "aten_nodes": trace.aten_nodes,
-        "views": trace.views,
-        "kernels": len(trace.operations),
-        "flops": trace.flops,
-        "useful_flops": trace.useful_flops,
-        "estimated": dict(trace.estimated),
-        "unknown": dict(trace.unknown),
-    }
 
 
 def _notes(trace: Trace, predictions: Sequence[Tree]) -> list[str]:

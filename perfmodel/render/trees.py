@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from perfmodel.columns import Column, row_of
-from perfmodel.graph.tree import Tree, select, with_all_runs
+from perfmodel.graph.tree import Tree, form, with_all_runs
 from perfmodel.render.report import Report, Row, assumed, binary, micros, on_device
 from perfmodel.render.roofs import Kernel
 
@@ -40,17 +40,13 @@ OF_NETWORKS, OF_GRAPHS = ("class", "layer", "operator", "kernel"), ("node", "ope
 
 _RANKED = ("class", "operator")
 """What is sorted by its time; other lines are in the order of their kernels."""
-_COLUMNS = (
-    "device", "operator", "launches", "time_us", "share", "low_us", "high_us", "limiter",
-    "useful_flops", "flops_per_s", "hbm_bytes", "intensity", "live_bytes",
-)  # fmt: skip
 _SHARE = Column("share", "share", rank=1)
 
 
 def data(trees: Sequence[Tree], name: str) -> Report:
     """All data, one document for each tree; `name` is what they are: networks or graphs."""
     rows = [tree.as_dict() for tree in trees]
-    return Report(name, rows, select("settings", "time_us"), title(trees), notes=notes(trees))
+    return Report(name, rows, form("root"), title(trees), notes=notes(trees))
 
 
 def report(
@@ -59,13 +55,11 @@ def report(
     """Lines for people and spreadsheets; `by` is what they are for, under the heading of that
     name, and `label` says it of each leaf. Columns under the keys `without` are left out."""
     without = without if by in ("kernel", "node") else (*without, "operator")
-    first, *rest = (key for key in _COLUMNS if key not in without)
+    device, *own = (column for column in form("line") if column.key not in without)
     (what, *_) = trees[0].settings
     head, key = ([], "line") if label else ([Column(key=what)], by)
-    columns = [
-        *head, *select(first), Column(by, key, number=False),
-        *(_SHARE if key == "share" else select(key)[0] for key in rest),
-    ]  # fmt: skip
+    columns = [*head, device, Column(by, key, number=False), *own]
+    columns.insert(1 + [column.key for column in columns].index("time_us"), _SHARE)
     rows = [
         {**tree.settings, **row, key: row["kernel"]}
         for tree in trees
@@ -80,12 +74,12 @@ def lines(tree: Tree, label: Label, *, ranked: bool) -> Iterator[Row]:
     nodes = groups(tree, label)
     if ranked:
         nodes.sort(key=lambda node: (not node.kernels, -node.seconds))
-    columns = select("kernel", *(key for key in _COLUMNS if key != "share"))
     for node in (*nodes, replace(tree, name="all")):
-        row = row_of(node, columns) | {"device": tree.device, "share": node.seconds / tree.seconds}
+        row = {"kernel": node.name, **row_of(node, form("line")), "device": tree.device}
+        row["share"] = node.seconds / tree.seconds
         if node.children is tree.children:
             row["limiter"] = ""
-        yield row if node.kernels else row | {"low_us": None, "high_us": None}
+        yield row
 
 
 def groups(tree: Tree, label: Label) -> list[Tree]:

@@ -6,8 +6,9 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
+from perfmodel.columns import Column, Result
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.graph import Edge, Graph, Node, Tensor
 from perfmodel.tracing import fusion, gradients
@@ -21,31 +22,36 @@ FUSIONS = ("none", "pointwise", "engine")
 
 
 @dataclass(frozen=True)
-class Trace:
+class Trace(Result):
     """A traced module: its graph, and what each node of it is."""
 
-    graph: Graph
+    graph: Annotated[Graph, Column(key="module", of="name")]
     """Operators joined by tensors, as any other graph."""
     operations: tuple[Operation, ...]
     """One for each node of the graph, in its order."""
-    parameters: int
+    parameters: Annotated[int, Column()]
     """Elements of parameters."""
-    aten_nodes: int
+    aten_nodes: Annotated[int, Column()]
     """Calls of ATen operators that were traced, views among them."""
-    views: int
+    views: Annotated[int, Column()]
     """Of these, calls that cost nothing."""
     copies: int
     """Operations beside the calls: copies that torch makes of a product's operands."""
-    unknown: Mapping[str, int]
+    unknown: Annotated[Mapping[str, int], Column(place=3)]
     """Operators that nothing is known of, with how often they were met; counted by their bytes."""
 
     @property
-    def flops(self) -> float:
+    def kernels(self) -> Annotated[int, Column(place=1)]:
+        """Kernels."""
+        return len(self.operations)
+
+    @property
+    def flops(self) -> Annotated[float, Column(place=1)]:
         """FLOPs of contractions, two for each multiply-add, whatever a mask hides."""
         return sum(item.flops for item in self.operations)
 
     @property
-    def useful_flops(self) -> float:
+    def useful_flops(self) -> Annotated[float, Column(place=1)]:
         """The FLOPs that causal masks leave."""
         return sum(item.useful_flops for item in self.operations)
 
@@ -55,7 +61,7 @@ class Trace:
         return sum(item.masked for item in self.operations)
 
     @property
-    def estimated(self) -> Mapping[str, int]:
+    def estimated(self) -> Annotated[Mapping[str, int], Column(place=2)]:
         """Operators that are counted by their bytes alone, with how often they were met."""
         return Counter(item.aten for item in self.operations if item.estimated)
 

@@ -4,6 +4,7 @@ import base64
 import csv
 import hashlib
 import html
+import itertools
 import json
 import re
 
@@ -12,13 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfmodel import Attention, predict, predict_arrays
-from perfmodel.analysis.explorer import QUESTIONS, explored
+from perfmodel.analysis.explorer import OPERATORS, explored
 from perfmodel.analysis.sensitivities import sensitivities
 from perfmodel.analysis.whatif import whatif
 from perfmodel.errors import ProblemError, TableError
 from perfmodel.hardware import load
+from perfmodel.networks.library import load as load_network
 from perfmodel.render.html import page, readers
-from perfmodel.render.html.results import MOST, Results, case_key
+from perfmodel.render.html.kind import Document
+from perfmodel.render.html.results import MOST, Results
+from perfmodel.serving.deployment import Deployment
+from perfmodel.serving.served import serve
+from perfmodel.serving.steps import Steps
 
 H100 = load("h100-sxm")
 CASE = Attention(1, 16, 16, 2048, 2048, 128, dtype="fp16")
@@ -46,9 +52,9 @@ def test_a_csv_with_a_line_end_inside_a_cell_is_one_line(cli, tmp_path):
     assert "x.csv: not CSV" in err
 
 
-@pytest.mark.parametrize("lines", [1, True, "none", {"a": 1}, [1], [["x"]]])
+@pytest.mark.parametrize("lines", [1, True, {"a": 1}, [1], [["x"]]])
 def test_assumptions_are_a_list_of_texts(lines):
-    with pytest.raises(TableError, match=r"x\.json: row 1, assumptions: no list of texts"):
+    with pytest.raises(TableError, match=r"x\.json: predictions .*: assumptions: no list of texts"):
         rendered({"predictions": [prediction(assumptions=lines)]})
 
 
@@ -137,17 +143,21 @@ def test_every_kind_of_result_is_read(cli):
     for name, call in calls.items():
         assert cli(*call, "-o", name)[0] == 0
         readers.read(name, results)
-    assert [table.title for table in results.tables] == [
-        *("decoder-layer on h100-sxm", "graph.csv", "what-ifs (whatif.json)"),
-    ]
+    assert [table.title for table in results.tables] == ["graph.csv"]
+    (graphs,) = results.sections(late=False)
+    nodes, whole = graphs.rows[:-1], graphs.rows[-1]
+    assert sum(row["time_us"] for row in nodes) == pytest.approx(whole["time_us"])
+    assert {"operator", "node"} == graphs.parts[0].views.keys()
+    assert [each.title for each in results.sections(late=True)] == ["What-ifs"]
     assert results.cases[0]["label"] == "decoder-layer: norm1"
-    assert results.sentences[0].startswith("decoder-layer on h100-sxm: batch=1 seq=128")
-    halved, doubled = results.effects[case_key("h100-sxm", results.cases[-1]["problem"])]["clock"]
+    assert "decoder-layer on h100-sxm: batch=1 seq=128" in " ".join(graphs.sentences)
+    halved, doubled = results.effects[results.cases[-1]["key"]]["clock"]
     assert halved > results.cases[-1]["time_us"] > doubled
     code, out, _ = cli("sweep", "gemm", "-d", "h100-sxm", "-m", "64,4k", "--best", "-f", "json")
     assert code == 0
     readers.add(json.loads(out), results, "sweep")
-    assert results.cases[-1]["arithmetic_intensity"]["hbm"] > 1
+    (point,) = (case for case in results.cases if case["source"] == "sweep")
+    assert (point["algorithm"], point["bytes"]["hbm"] > 1) == ("gemm", True)
 
 
 def test_runs_of_a_comparison_keep_every_row(cli, tmp_path):
@@ -163,22 +173,11 @@ def test_runs_of_a_comparison_keep_every_row(cli, tmp_path):
     assert said[0].startswith("20 measured runs: predictions are off by ")
 
 
-def test_an_unknown_document_is_a_table_and_a_new_kind_can_be_registered():
+def test_an_unknown_document_is_a_table():
     results = Results()
     readers.add({"requests": [{"ttft_us": 5.0, "model": "m"}]}, results, "new.json")
     (table,) = results.tables
     assert [(c.header, c.kind) for c in table.columns] == [("TTFT", "time"), ("model", "text")]
-
-    @readers.reader("requests")
-    def serving(document, found, source):
-        found.sentences.append(f"{len(document['requests'])} requests")
-
-    try:
-        readers.add({"requests": [{}]}, results, "new.json")
-    finally:
-        del readers.READERS["requests"]
-    assert results.sentences == ["1 requests"]
-    assert len(results.tables) == 1
 
 
 @pytest.mark.parametrize(
@@ -187,8 +186,16 @@ def test_an_unknown_document_is_a_table_and_a_new_kind_can_be_registered():
         ("x.json", "{", "x.json: not JSON"),
         ("x.json", "[]", "without named members"),
         ("x.json", '{"a": 1}', "holds none of collectives, fits, formats, graphs, "),
-        ("x.json", '{"predictions": [{"device": "a"}]}', "as perfmodel writes them: no 'problem'"),
-        ("x.json", '{"predictions": 3}', "x.json: predictions are not as perfmodel writes them"),
+        (
+            "x.json",
+            '{"predictions": [{"device": "a", "algorithm": "b", "time_us": 1, "problem": 3}]}',
+            "x.json: predictions are not as perfmodel writes them",
+        ),
+        (
+            "x.json",
+            '{"predictions": 3}',
+            "x.json: holds none of collectives, fits, formats, graphs",
+        ),
         ("x.csv", "a,b\n", "no row below the header"),
         ("x.csv", "\xff", "not UTF-8 text"),
     ],
@@ -210,9 +217,9 @@ def test_the_command_refuses_in_one_line(cli):
 
 def test_a_page_holds_so_many_cases():
     results = Results()
-    results.cases = [{}] * MOST
-    with pytest.raises(ProblemError, match=r"5,000 predictions at most"):
-        results.add_case({}, "x")
+    results.add_document("predictions", Document("x", [{}] * MOST))
+    with pytest.raises(ProblemError, match=r"5,000 rows of predictions at most"):
+        results.add_document("predictions", Document("x", [{}]))
     with pytest.raises(TableError):
         readers.add({}, results, "x")
 
@@ -228,21 +235,48 @@ def test_what_is_asked_again_is_the_what_if_itself():
         assert row["after_us"] == pytest.approx(wanted["after_us"])
 
 
+def numbers(text):
+    return [float(word) if word else None for word in text.split(",")]
+
+
 def test_the_explorer_has_the_model_s_own_times():
     found = explored([H100, load("p4")])
     assert found["devices"] == ["h100-sxm", "p4"]
-    for question, answer in zip(QUESTIONS, found["operators"], strict=True):
+    for question, answer in zip(OPERATORS, found["operators"], strict=True):
         lengths = [len(size["values"]) for size in answer["sizes"]]
-        assert len(answer["useful"]) == lengths[0] * lengths[1]
+        assert len(numbers(answer["useful"])) == lengths[0] * lengths[1]
         assert list(answer["times"]) == ["0"]  # a P4 has no matrix unit
         i, j = lengths[0] - 1, 1
         sizes = [size["values"][k] for size, k in zip(answer["sizes"], (i, j), strict=True)]
         one = predict_arrays(question.make(*sizes, dtype="bf16"), H100).one(0)
         told = answer["times"]["0"]
         place = i * lengths[1] + j
-        assert told["us"][place] == pytest.approx(one.seconds * 1e6, rel=5e-3)
+        assert numbers(told["us"])[place] == pytest.approx(one.seconds * 1e6, rel=5e-3)
         limiter = found["limiters"][told["limiter"][place]]
         assert limiter == one.levels.get(one.limiter, one.limiter)
+
+
+def test_the_explorer_has_networks_as_they_are_served():
+    """Times are those of `infer`; a batch that does not fit, or a type that the device lacks, has
+    none."""
+    found = explored([load("a100-sxm4-80gb")], ["llama-3-70b"])
+    answer = found["operators"][0]
+    values = {size["name"]: size["values"] for size in answer["sizes"]}
+    places = list(itertools.product(*values.values()))
+    told = answer["times"]["0"]
+    times = dict(zip(places, numbers(told["us"]), strict=True))
+    case = (1024, 16, 4, "bf16")
+    deployment = Deployment(load_network("llama-3-70b"), load("a100-sxm4-80gb"), tensor=4)
+    (one,) = serve(Steps(deployment), "static batch", [16], 1024, 256)
+    assert times[case] == pytest.approx(one.tpot_seconds * 1e6, rel=5e-3)
+    first = numbers(told["first"])[places.index(case)]
+    assert first == pytest.approx(one.ttft_seconds, rel=5e-3)
+    assert 30 < numbers(told["mfu"])[places.index(case)] < 100
+    assert times[1024, 1, 1, "bf16"] is None  # 141 GB of weights on 80 GB
+    assert times[1024, 1, 1, "int4-g128"]
+    assert not any(time for place, time in times.items() if "fp8" in place)
+    low, high = told["range"]
+    assert low < 1 < high
 
 
 def test_latex_tables_balance_and_escape(cli):

@@ -15,7 +15,7 @@ from perfmodel.hardware import load
 from perfmodel.render.html import page as pages
 from perfmodel.render.html import readers
 from perfmodel.render.html.kind import Document
-from perfmodel.render.html.results import Results, case_key
+from perfmodel.render.html.results import Results, key_of
 
 pytestmark = pytest.mark.browser
 
@@ -44,10 +44,7 @@ def results():
     found = Results()
     rows = predictions()
     readers.add({"predictions": rows}, found, "predictions.json")
-    for i, row in sensitivities(rows):
-        key = case_key(rows[i]["device"], rows[i]["problem"])
-        found.effects.setdefault(key, {})[row["quantity"]] = [row["halved_us"], row["after_us"]]
-        found.quantities[row["quantity"]] = row["what_if"].removesuffix(" x2")
+    found.asked = [row for _, row in sensitivities(rows)]
     evil = {**rows[0], "device": EVIL, "schedule": EVIL, "assumptions": [EVIL]}
     readers.add({"predictions": [evil]}, found, EVIL)
     for row in predict_table(published().iloc[::6]).to_dict("records"):
@@ -178,7 +175,7 @@ def test_tables_sort_and_filter_and_are_saved_as_csv(opened, results):
 def test_sliders_tell_what_the_model_says_for_half_and_twice(opened, results):
     page = opened()
     case = results.cases[0]
-    halved, doubled = results.effects[case_key(case["device"], case["problem"])]["hbm_bandwidth"]
+    halved, doubled = results.effects[key_of(case)]["hbm_bandwidth"]
     slider = page.locator('#whatif input[data-quantity="hbm_bandwidth"]')
     for end, wanted in (("1", doubled), ("-1", halved)):
         slider.fill(end)
@@ -311,8 +308,8 @@ def test_no_labels_overlap_and_nothing_is_wider_than_the_page(opened, width, sch
 def test_two_thousand_rows_are_usable_at_once(browser, tmp_path):
     found = Results()
     row = predictions()[0]
-    for i in range(2000):
-        found.add_case({**row, "problem": {**row["problem"], "batch": i + 1}}, "x")
+    rows = [{**row, "problem": {**row["problem"], "batch": i + 1}} for i in range(2000)]
+    found.add_document("predictions", Document("x", rows))
     path = tmp_path / "many.html"
     path.write_text(pages.render(found, title="many", command="c"), encoding="utf-8")
     page = browser.new_context(offline=True).new_page()

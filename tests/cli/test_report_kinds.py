@@ -67,7 +67,7 @@ def test_bars_of_a_network_add_up_to_its_time_in_every_view(report_results):
 
 def test_classes_of_a_network_stand_on_the_roofline_with_all_its_work(report_results):
     (one,) = document(report_results, "networks")["networks"]
-    cases = found(report_results / "networks.json").derived()
+    cases = found(report_results / "networks.json").cases
     assert {case["algorithm"] for case in cases} == set(one["by_class_us"]) - {"host"}
     for unit, count in one["flops"].items():
         assert sum(case["flops"].get(unit, 0) for case in cases) == pytest.approx(count)

@@ -9,6 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from perfmodel.errors import ProblemError
 from perfmodel.render.chart import save
 from perfmodel.render.page import Page
+from perfmodel.render.svg import document
 from perfmodel.render.timeline import timeline_chart
 from perfmodel.training.pipeline import StageTimes, schedule, simulate
 
@@ -22,7 +23,7 @@ def rectangles(figure, bubble):
     """(left, low, right, high) of every bar, or of every strip behind them."""
     found = []
     for collection in figure.axes[0].collections:
-        if (collection.get_gid() or "").startswith("bubble") is bubble:
+        if (collection.get_gid() or "").startswith("bare") is bubble:
             found += [path.get_extents().extents for path in collection.get_paths()]
     return np.array(found)
 
@@ -57,16 +58,24 @@ def test_numbers_stand_inside_their_bars_and_only_where_they_fit():
 
 def test_the_title_says_what_it_was_and_the_key_what_the_colours_are():
     figure = timeline_chart(ran("zb-v")).figure
-    (axes,) = figure.axes
-    assert axes.get_title(loc="left").startswith("zb-v: 4 stages of 2 chunks, 8 micro-batches, 48")
-    said = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert figure.get_suptitle().startswith("zb-v: 4 stages of 2 chunks, 8 micro-batches, 48")
+    said = [text.get_text() for text in figure.legends[0].get_texts()]
     assert said == [
         "forward", "backward: input", "backward: weights", "bubble", "darker: later chunk",
     ]  # fmt: skip
     plain = timeline_chart(ran("1f1b"), Page(title="Mine")).figure
-    assert plain.axes[0].get_title(loc="left") == "Mine"
-    said = [text.get_text() for text in plain.axes[0].get_legend().get_texts()]
+    assert plain.get_suptitle() == "Mine"
+    said = [text.get_text() for text in plain.legends[0].get_texts()]
     assert said == ["forward", "backward", "bubble"]
+
+
+def test_every_task_has_its_numbers_in_the_picture():
+    chart = timeline_chart(ran("1f1b"))
+    assert len(chart.rows) == 4 * 16
+    assert sorted(i for rows in chart.marks.values() for i in rows) == list(range(len(chart.rows)))
+    text = document(chart)
+    assert text.count("<title>stage: ") == len(chart.rows)
+    assert "task: F7" in text
 
 
 def test_the_same_pipeline_gives_the_same_bytes(tmp_path):

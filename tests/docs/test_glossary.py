@@ -4,7 +4,6 @@ The words are read from the code that shows them, so that a new one asks for its
 """
 
 import ast
-import json
 import re
 from functools import lru_cache
 from typing import get_args
@@ -15,6 +14,7 @@ from transcripts import ROOT
 from perfmodel.cli import list_
 from perfmodel.collectives import collectiveprediction as collectives
 from perfmodel.collectives import nccl
+from perfmodel.formats import schema
 from perfmodel.hardware.facts import Status
 from perfmodel.hardware.levels import LINKS, OWN
 from perfmodel.render import terms
@@ -109,8 +109,7 @@ def test_every_word_of_the_code_has_an_entry(words, kind):
 
 
 def test_every_key_of_a_prediction_has_an_entry(words):
-    path = ROOT / "perfmodel" / "render" / "prediction.schema.json"
-    keys = json.loads(path.read_text(encoding="utf-8"))["$defs"]["prediction"]["properties"]
+    keys = schema("prediction")["$defs"]["Prediction"]["properties"]
     missing = {key for key in keys if key not in words}
     assert not missing, f"add to docs/glossary.md: {sorted(missing)}"
 

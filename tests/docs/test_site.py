@@ -97,8 +97,9 @@ def site(tmp_path_factory):
         pytest.importorskip(package, reason=f"{package} is not installed (perfmodel[docs])")
     folder = tmp_path_factory.mktemp("built").resolve() / "site"
     command = [sys.executable, "-m", "sphinx", "--quiet", "--fail-on-warning", "--conf-dir", "docs"]
+    front = ["-D", "front_devices=h100-sxm,m4-max", "-D", "front_networks=llama-3-8b"]
     built = subprocess.run(
-        [*command, "--doctree-dir", str(folder.parent / "doctrees"), ".", str(folder)],
+        [*command, *front, "--doctree-dir", str(folder.parent / "doctrees"), ".", str(folder)],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert built.returncode == 0, built.stderr
@@ -227,6 +228,9 @@ def test_search_and_the_front_page_work_without_a_server(site, opened):
     found = page.locator("#search-results li a").evaluate_all("all => all.map(a => a.href)")
     assert any("docs/api.html#perfmodel.Prediction.occupancy" in link for link in found)
     page.goto((site / "index.html").as_uri())
+    page.locator('[data-size="devices"]').fill("0")
+    assert "1 of 2 devices; the fastest is h100-sxm" in page.inner_text("#explorer-result")
+    page.get_by_text("What perfmodel is").click()
     page.wait_for_url("**/README.html")
 
 

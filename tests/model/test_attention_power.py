@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from cases import cases
 
 from perfmodel.algorithms import Attention, Matmul
 from perfmodel.errors import PerfmodelError
@@ -72,15 +73,7 @@ def test_a_larger_power_limit_is_faster_where_power_limits():
     assert attention_rate("mi325x", causal=True) > 1.05 * attention_rate("mi300x", causal=True)
 
 
-@pytest.mark.parametrize(
-    ("slug", "name", "dim", "kernel"),
-    [
-        ("mi300x", "flash2", 128, "ck-flash"), ("mi300x", "flash-triton", 128, "flash-triton-amd"),
-        ("mi300x", None, 128, "aiter"), ("mi300x", None, 64, "ck-flash"),
-        ("mi210", None, 128, "ck-flash"), ("l40s", None, 128, "flash2"),
-        ("h100-sxm", "flash2", 128, "flash2"),
-    ],
-)  # fmt: skip
+@cases
 def test_which_kernel_runs(slug, name, dim, kernel):
     problem = Attention(1, 8, 8, 2048, 2048, dim)
     assert predict(problem, load(slug), implementation=name).implementation == kernel

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from cases import cases
 
 from perfmodel import predict
 from perfmodel.algorithms.expressions import evaluate
@@ -234,18 +235,7 @@ def test_expressions_of_arrays():
         evaluate("a / (b - 4)", values)
 
 
-@pytest.mark.parametrize(
-    ("name", "sizes"),
-    [
-        ("causal-conv1d", {"seq": [1024, 4096]}),
-        ("gated-delta", {"seq": [1024, 4096]}),
-        ("residual-streams", {"tokens": [1024, 4096]}),
-        ("index-scores", {"seq": [4096, 16384], "seq_q": [64, 64]}),
-        ("sparse-layer", {"batch": [8, 128]}),
-        ("compressed-layer", {"batch": [8, 128]}),
-        ("block-layer", {"batch": [8, 128]}),
-    ],
-)
+@cases
 @pytest.mark.parametrize("device", [H100, B200])
 def test_more_work_takes_longer_and_no_less_than_its_floor(name, sizes, device):
     operator = load(name)

@@ -12,6 +12,7 @@ from math import log
 
 import numpy as np
 import pytest
+from cases import cases
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -235,14 +236,7 @@ def test_a_link_of_more_latency_delays_every_start_and_hop(op, n, p):
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "version", "library"),
-    [
-        ("vllm", "", "vllm"), ("vLLM", "0.14.0", "vllm"), ("vllm", "0.24.0", "vllm-0.19"),
-        ("sglang", "0.5.9", "sglang"), ("sglang", "0.5.10", "sglang"),
-        ("sglang", "0.5.14", "sglang-0.5.14"), ("trtllm", "1.3.0rc10", "tensorrt-llm"),
-    ],
-)  # fmt: skip
+@cases
 def test_a_version_takes_the_newest_rules_that_it_has_reached(name, version, library):
     assert custom.spelt(name, version) == library
 

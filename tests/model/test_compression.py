@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from cases import cases, listed
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,15 +43,7 @@ def seconds(name, device, batch=1, network=LLAMA, context=512, head=None):
 # -- stored bits ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "bits"),
-    [
-        ("w4a16", 4.125), ("w4a16-zero", 4.15625), ("w3a16", 3.125), ("mxfp4", 4.25),
-        ("nvfp4", 4.5), ("w4a16-gptfast", 5.0), ("nf4", 4.126953125), ("q4_k", 4.5),
-        ("q6_k", 6.5625), ("q8_0", 8.5), ("q4_k_m", 4.8), ("fp8-block", 8.001953125), ("fp16", 16),
-        ("w4a16:g64", 4.25), ("w4a16:g32", 4.5),
-    ],
-)  # fmt: skip
+@cases
 def test_bits_are_those_of_the_formats_definitions(name, bits):
     """b + (scale + zero)/g: AWQ, GPTQ, Marlin; OCP MX; NVFP4; gpt-fast; QLoRA; ggml."""
     assert scheme(name).mean_bits(4096, 4096) == pytest.approx(bits, rel=1e-12)
@@ -306,20 +299,7 @@ def test_pruned_networks_are_smaller_networks():
     )
 
 
-GAINS = [
-    # device, network, format, head, context, milliseconds or tokens/s of 16 bits and of the format
-    ("a100-sxm4-80gb", "llama-2-7b", "w4a16-gptfast", None, 128, 1 / 104.9, 1 / 196.8),
-    ("a100-sxm4-80gb", "llama-3-8b", "w8a16", "w8a16", 128, 1 / 93.89, 1 / 137.64),
-    ("rtx3090", "llama-3-8b", "q4_k_m", None, 512, 1 / 46.51, 1 / 111.74),
-    ("rtx4090", "llama-3-8b", "q4_k_m", None, 512, 1 / 54.34, 1 / 127.74),
-    ("a6000", "llama-3-8b", "q4_k_m", None, 512, 1 / 40.25, 1 / 102.22),
-    ("rtx6000-ada", "llama-3-8b", "q4_k_m", None, 512, 1 / 51.97, 1 / 130.99),
-    ("a40", "llama-3-8b", "q4_k_m", None, 512, 1 / 33.95, 1 / 88.95),
-    ("h100-pcie", "llama-3-8b", "q4_k_m", None, 512, 1 / 67.79, 1 / 144.49),
-    ("jetson-orin-64gb", "llama-2-13b", "w4a16", None, 64, 162.33, 47.67),
-    ("a100-sxm4-80gb", "llama-3-8b", "w4a16", None, 64, 12.37, 6.29),
-    ("a100-sxm4-80gb", "llama-2-13b", "w4a16", None, 64, 19.08, 7.9),
-]
+GAINS = listed(__file__, "GAINS")
 """gpt-fast README; llama.cpp on GPUs (XiongjieDai, GPU-Benchmarks-on-LLM-Inference); TinyChat (AWQ)
 README, whose 16 bits are eager Hugging Face."""
 
@@ -359,24 +339,7 @@ def test_a_scheme_is_called_by_a_name_that_reads_back(name):
     assert found.about
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("w5a16", "no weight format named 'w5a16'; did you mean"),
-        ("w4a16:64", "is not NAME or NAME:gN"),
-        ("w8a16:g64", "has no groups"),
-        ("w4a16:g0", "groups of 0 weights"),
-        ("squeeze", "write squeeze:3"),
-        ("squeeze:9", "give 1 to 8"),
-        ("squeeze:3:120%", "of the weights apart"),
-        ("csl", "write a share, such as csl:0.8"),
-        ("csl:1", "give 0 to below 1"),
-        ("csr:many", "is no share"),
-        ("2:4:fp8", "2:4 of fp8 is not modelled"),
-        ("prune:1.5", "give 0 to below 1"),
-        ("", "no weight format"),
-    ],
-)
+@cases
 def test_a_name_without_meaning_gets_one_line(name, said):
     with pytest.raises(PerfmodelError) as caught:
         scheme(name)
@@ -450,20 +413,7 @@ def test_the_command_without_a_network_lists_formats(cli):
     assert rows["mxfp4"] == 4.25
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["llama-2-7b"], "compress needs a device"),
-        (["llama-2-8b", "-d", "a6000"], "no network named 'llama-2-8b'"),
-        (["llama-2-7b", "-d", "a6000", "--batch", "0"], "--batch"),
-        (["llama-2-7b", "-d", "a6000", "--context", "1,2"], "--seq takes one size"),
-        (["llama-2-7b", "-d", "a6000", "--formats", ","], "empty list of names"),
-        (["opt-6.7b", "-d", "a6000", "--context", "4096"], "learned positions"),
-        (["llama-2-7b", "-d", "a6000", "--head", "w9"], "no weight format"),
-        (["bert-base", "-d", "a6000"], "bert-base is an encoder"),
-        (["llama-2-7b", "-d", "wse-2"], "see perfmodel hold llama-2-7b -d wse-2"),
-    ],
-)
+@cases
 def test_bad_input_is_one_line(cli, arguments, said):
     code, out, err = cli("compress", *arguments)
     assert (code, out) == (2, "")

@@ -7,6 +7,7 @@ from collections import OrderedDict
 
 import numpy as np
 import pytest
+from cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -271,19 +272,7 @@ def test_an_lru_cache_hits_less_than_a_pinned_one(cli):
     assert hits[1] < hits[0]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--zipf", "-1"], "Zipf exponent of -1"),
-        (["--cache", "0"], "no share of the memory"),
-        (["--tables", "1,2"], "--tables takes one size"),
-        (["--lookups", "0"], "--lookups"),
-        (["--model", "dlrm"], "no recommender named 'dlrm'"),
-        (["--dtype", "fp17"], "no element type named 'fp17'"),
-        (["--shards", "1"], "give 2 or more"),
-        (["--host", "xeon"], "no device named 'xeon'"),
-    ],
-)
+@cases
 def test_bad_input_is_one_line(cli, arguments, said):
     code, out, err = cli("embedding", "-d", "a100-sxm4-80gb", *arguments)
     assert (code, out) == (2, "")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from cases import cases
 
 from perfmodel import load
 from perfmodel.compression import quantised
@@ -44,29 +45,12 @@ def kernels(plan: Plan, network=LLAMA, way: str = "backward") -> list[str]:
     return [node.name for tape in tapes for node in tape.nodes]
 
 
-@pytest.mark.parametrize(
-    ("network", "rank", "targets", "count", "tolerance"),
-    [
-        ("gpt3-175b", 1, "q,v", 4.7e6, 0.01),  # LoRA, table 4
-        ("gpt3-175b", 8, "q,v", 37.7e6, 0.01),  # LoRA, table 4
-        ("gpt2-medium", 4, "q,v", 0.35e6, 0.13),  # LoRA, table 3: 0.35 M of 0.39 M by its formula
-        ("llama-7b", 8, "q,v", 4_194_304, 0.0),  # PEFT
-        ("llama-3-8b", 16, "all", 41_943_040, 0.0),  # Unsloth
-        ("llama-2-7b", 64, "q,v", 33_554_432, 0.0),  # PEFT
-        ("llama-3-70b", 8, "q,v", 16_384_000, 0.0),  # r (in + out), by hand
-    ],
-)
+@cases
 def test_trained_parameters_are_those_published(network, rank, targets, count, tolerance):
     assert trained(network, rank, targets) == pytest.approx(count, rel=tolerance)
 
 
-@pytest.mark.parametrize(
-    ("network", "dora", "percent"),
-    [
-        ("llama-7b", False, 0.83), ("llama-7b", True, 0.84), ("llama-13b", False, 0.67),
-        ("llama-13b", True, 0.68), ("llama-3-8b", False, 0.70), ("llama-3-8b", True, 0.71),
-    ],
-)  # fmt: skip
+@cases
 def test_shares_that_train_are_those_of_dora_table_1(network, dora, percent):
     whole = library.load(network)
     count = trained(network, 32, QKVUD, dora=dora)
@@ -289,36 +273,13 @@ def test_experts_have_an_adapter_each():
     assert count == mixtral.layers * mlp.experts * 8 * (mixtral.hidden + mlp.inner)
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"lora": -1}, "lora is -1"),
-        ({"lora": 8, "lora_targets": "wq"}, "target of adapters"),
-        ({"dora": True}, "give lora a rank"),
-        ({"base": "nf4"}, "give lora a rank"),
-        ({"trains": "heads"}, "part that trains"),
-        ({"lora": 8, "lora_dropout": 1.0}, "lora_dropout is 1"),
-    ],
-)
+@cases
 def test_fields_that_do_not_go_together_are_refused(fields, message):
     with pytest.raises(PerfmodelError, match=message):
         Plan(**fields)
 
 
-@pytest.mark.parametrize(
-    ("network", "fields", "message"),
-    [
-        (
-            "gpt2-medium",
-            {"seq": 1024, "lora": 8, "lora_targets": "gate"},
-            "lora_targets are q, k, v, o, up",
-        ),
-        ("llama-3-8b", {"lora": 8, "base": "fp8"}, "dequantised in groups"),
-        ("llama-3-8b", {"frozen_layers": 33}, "has 32"),
-        ("llama-3-8b", {"fill": 1.5}, "fill is 1.5"),
-        ("llama-3-8b", {"packed": 0.5}, "packed 0.5"),
-    ],
-)
+@cases
 def test_what_a_network_does_not_have_is_refused(network, fields, message):
     with pytest.raises(PerfmodelError, match=message):
         expand(library.load(network), Plan(stack="eager", **fields).setting)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.resources import files
 
 import pytest
+from cases import listed
 
 from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.count import compulsory_bytes
@@ -180,20 +181,7 @@ def test_the_same_graph_in_python():
     assert made == found
 
 
-DATA = {
-    "name": "small",
-    "sizes": {"rows": 64, "cols": "2 * rows"},
-    "inputs": {"x": ["rows", "cols"]},
-    "outputs": "y",
-    "nodes": {
-        "softmax": {
-            "operator": "softmax",
-            "sizes": {"rows": "rows", "cols": "cols"},
-            "reads": {"X": "x"},
-            "writes": {"Y": "y"},
-        }
-    },
-}
+DATA = listed(__file__, "DATA")
 
 
 def node(**changes):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from cases import cases
 from folders import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
@@ -253,20 +254,7 @@ def test_shipped_files_that_are_not_there_are_one_line(tmp_path, monkeypatch):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("parts", "said"),
-    [
-        ({"names": [{"kernel": "a"}]}, r"acme: names, entry 1: names: the key is missing"),
-        (
-            {"names": [{"kernel": "a", "names": ["("]}]},
-            r"names, entry 1: names: '\(' is not a regular",
-        ),
-        ({"names": ["a"]}, "acme: names: must be a list of entries"),
-        ({"callers": [{"names": ["a"], "source": "b", "page": True}]}, "did you mean"),
-        ({"callers": [{"names": ["a"], "source": "b", "paged": 1}]}, "neither true nor false"),
-        ({"callers": [{"names": ["a"], "paged": True}]}, "source: the key is missing"),
-    ],
-)
+@cases
 def test_names_that_cannot_be_used_are_one_line(parts, said):
     document = files.Document("acme", "acme", parts)
     with pytest.raises(PerfmodelError, match=said) as caught:

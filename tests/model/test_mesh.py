@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from cases import cases
 from draws import Draws, make
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -422,22 +423,7 @@ def test_more_devices_take_ever_less_of_the_kernel_and_ever_more_of_the_link():
 GIVEN = ("predict", "gemm", "-d", "h100-sxm", "-m", "512", "-n", "512", "-k", "512", "--mesh")
 
 
-@pytest.mark.parametrize(
-    ("given_", "said"),
-    [
-        (("k",), "--mesh 'k' is not AXIS=RANKS@LINK; write k=2@nvlink"),
-        (("k=2",), "--mesh 'k=2' is not AXIS=RANKS@LINK; write k=2@nvlink"),
-        (("k=two@peer",), "--mesh 'k=two@peer' is not AXIS=RANKS@LINK; write k=2@nvlink"),
-        (("k=2@peer,k=4@peer",), "--mesh gives 'k' as 2@peer and as 4@peer; choose one"),
-        (("k=-1@peer",), "k is split over -1 devices; write a whole number from 1"),
-        (("k=2@peer", "--stored", "C"), "--stored 'C' is not TENSOR=AXIS; write C=n"),
-        (
-            ("k=2@peer", "--stored", "C=n,C=m"),
-            "--stored gives 'C' as n and as m; choose one",
-        ),
-        (("k=2@peer", "--compiled"), "--compiled works for one device; drop it, or --mesh"),
-    ],
-)
+@cases
 def test_bad_meshes_are_one_line_and_exit_code_two(capsys, given_, said):
     assert cli([*GIVEN, *given_]) == 2
     err = capsys.readouterr().err

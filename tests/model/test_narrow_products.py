@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from cases import cases
 
 from perfmodel import Matmul, Rowwise, load, predict
 from perfmodel.entries import Misfit
@@ -51,16 +52,7 @@ def test_activations_are_narrowed_by_the_frameworks_own_kernel_to_the_products_t
 @pytest.mark.parametrize(
     "slug", ["h100-sxm", "b200", "l40s", "rtx-pro-6000-server", "a100-sxm4-80gb"]
 )
-@pytest.mark.parametrize(
-    ("dtype", "name"),
-    [
-        ("fp8", "trtllm-1.0.0:torch_flow"),
-        ("fp8", "sglang-0.5.14:sgl"),
-        ("fp8_block", "trtllm-1.0.0:torch_flow"),
-        ("fp8_block", "sglang-0.5.14:deepgemm"),
-        ("nvfp4", "vllm-0.24.0:FlashInfer"),
-    ],
-)
+@cases
 def test_a_fallback_keeps_the_quantiser_of_the_kernel_that_was_asked_for(slug, dtype, name):
     """What narrows the activations is the caller's, whichever kernel multiplies them."""
     asked, _ = resolve(

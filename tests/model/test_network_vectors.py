@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 import pytest
 import yaml
+from cases import listed
 from folders import TESTS
 from networksamples import contractions, setting
 
@@ -25,18 +26,7 @@ from perfmodel.training.pipeline import schedule
 
 GIB = 2**30
 
-ELSEWHERE = {
-    "params.": "unit/test_network_presets.py",
-    "flops.": "unit/test_network_presets.py",
-    "mem.zero.": "unit/test_model_states.py",
-    "mem.deepspeed.": "unit/test_model_states.py",
-    "mem.korth.": "unit/test_model_states.py",
-    "opt.": "unit/test_optimisers.py",
-    "pipe.": "model/test_pipeline.py",
-    "coll.": "model/test_collectives.py",
-    "ring.": "unit/test_context_parallel.py",
-    "tree.": "unit/test_context_parallel.py",
-}
+ELSEWHERE = listed(__file__, "ELSEWHERE")
 
 _UNSAID = "the plan is not said"
 LEFT_OUT = {

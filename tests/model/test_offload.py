@@ -12,6 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -105,14 +106,7 @@ def test_time_falls_as_derived(hidden, columns, g, v):
         assert found.time_share >= 0.5
 
 
-@pytest.mark.parametrize(
-    ("network", "gains"),
-    [
-        ("opt-6.7b", True), ("llama-2-7b", True), ("opt-30b", True), ("llama-2-70b", False),
-        ("llama-3-8b", False), ("llama-3-70b", False), ("deepseek-v3", False),
-        ("mixtral-8x7b", False),
-    ],
-)  # fmt: skip
+@cases
 def test_grouped_and_latent_heads_have_nothing_to_gain(network, gains):
     """h·q_x < 2·w·q: with all heads 1 < 2; with an eighth 1 > 1/4; a latent has 576 of 7,168.
     An fp8 cache of all heads is as large as the activations, and gains nothing either."""

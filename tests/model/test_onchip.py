@@ -6,6 +6,7 @@ import json
 import math
 
 import pytest
+from cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -169,16 +170,7 @@ def test_the_command_says_what_it_takes(cli):
     assert "no better bound is known" in out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["-d", "wse-3"], "no device named 'wse-3'"),
-        (["-d", "wse-2", "--weights", "w9"], "no weight format"),
-        (["-d", "wse-2", "--batch", "1,2"], "--batch takes one size"),
-        (["-d", "wse-2", "--price", "-1"], "a price of -1"),
-        (["-d", "wse-2", "--stream-rate", "150"], "has no unit"),
-    ],
-)
+@cases
 def test_bad_input_is_one_line(cli, arguments, said):
     code, out, err = cli("hold", "llama-2-7b", *arguments)
     assert (code, out) == (2, "")

@@ -13,8 +13,8 @@ import sys
 from html import escape
 
 import pytest
+from cases import cases
 from folders import ROOT
-from predictionschema import PATH, completed, members
 
 FIELD = '''    blocks: Annotated[Number, Column(key="blocks_per_unit")]
     """Blocks of a unit."""
@@ -123,18 +123,7 @@ def test_a_field_more_is_a_column_of_every_format(package):
         assert [float(row["blocks_per_unit"]) for row in rows] == wanted
 
 
-@pytest.mark.parametrize(
-    ("command", "member", "seconds"),
-    [
-        ("network gpt2 -d a100,h100 --seq 256", "networks", "time_us"),
-        ("train gpt2 -d a100 --seq 512 --micro-batch 1,4", "steps", "step_us"),
-        ("infer llama-3-8b -d h100-sxm --batch 1,8", "loads", "requests_per_s"),
-        ("collective all-reduce --system dgx-h100 --bytes 1M", "collectives", "time_us"),
-        ("compress llama-2-7b -d a6000 --formats w4a16", "formats", "time_us"),
-        ("embedding --model dlrm-dcnv2 -d h100-sxm --shards 2", "placements", "time_us"),
-        ("hold llama-2-70b -d wse-2", "machines", "weight_bytes"),
-    ],
-)
+@cases
 def test_a_property_more_is_a_column_of_every_format(package, command, member, seconds):
     """Of tables for people, data, and the page, whose table and title come from the JSON."""
     forms = ("json", "csv", "table", "markdown", "latex")
@@ -148,11 +137,3 @@ def test_a_property_more_is_a_column_of_every_format(package, command, member, s
     page = (package / "x.html").read_text(encoding="utf-8")
     assert "doubled" in page
     assert escape(json.loads(document)["title"], quote=False) in page
-
-
-def test_the_schema_has_every_number():
-    document = json.loads(PATH.read_text(encoding="utf-8"))
-    assert completed(json.loads(PATH.read_text(encoding="utf-8"))) == document
-    for name, member in members().items():
-        stated = document["$defs"]["prediction"]["properties"][name]
-        assert "$ref" in stated or stated["type"] == member["type"]

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -357,30 +358,7 @@ def test_pipe_dualpipe():
 # Bad input.
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (("1f2b", 4, 8), "no pipeline schedule named '1f2b'; did you mean 1f1b"),
-        (("1f1b", 0, 8), "a pipeline has 0 stages; write a whole number from 1"),
-        (("1f1b", 4, 2.5), "a pipeline has 2.5 micro-batches; write a whole number from 1"),
-        (
-            ("interleaved", 8, 12, 2),
-            "micro-batches of 8, 16 or pipeline of 1, 2, 3",
-        ),
-        (("interleaved", 8, 4, 2), "micro-batches of 8 or pipeline of 1, 2, 4 would"),
-        (("interleaved", 8, 16, 1), "needs 2 chunks a stage or more; with one chunk take 1f1b"),
-        (
-            ("1f1b", 8, 16, 2),
-            "one chunk a stage, not 2; write --chunks 1; for more take interleaved",
-        ),
-        (("zb-v", 8, 16, 3), "zb-v has 2 chunks a stage, not 3; write --chunks 2"),
-        (("dualpipe", 7, 16), "pipeline of 2, 4, 6, 8 would"),
-        (("dualpipe", 8, 12), "micro-batches of 16, 18 or pipeline of 2, 4, 6 would"),
-        (("dualpipe", 8, 2), "micro-batches of 16, 18 would"),
-        (("dualpipe", 4, 9), "micro-batches of 8, 10 would"),
-        (("dualpipe-v", 8, 12), "micro-batches of 16, 17 or pipeline of 1, 2, 3, 4, 5, 6 would"),
-    ],
-)
+@cases
 def test_what_cannot_be_scheduled_says_what_can(given, said):
     with pytest.raises((ProblemError, UnknownName)) as caught:
         schedule(*given)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -51,22 +52,7 @@ def kernel_of(name: str, op: str, cols: int, dtype: str = "fp32", rows: int = 10
     return part.schedule.kernels[0], part.style
 
 
-@pytest.mark.parametrize(
-    ("cols", "dtype", "threads", "tile", "rows", "passes"),
-    [
-        # PyTorch's softmax: rows of up to 1,024 by a warp, four to a block, from registers.
-        (1, "fp32", 128, 1, 4, 1),
-        (1024, "fp32", 128, 1024, 4, 1),
-        # Longer ones by a block: a thread for 8 fp32, a power of two of them, 1,024 at most; each
-        # loads 16 bytes, and the row goes by three times.
-        (1025, "fp32", 256, 1024, 1, 3),
-        (2048, "fp32", 256, 1024, 1, 3),
-        (2049, "fp32", 512, 2048, 1, 3),
-        (65536, "fp32", 1024, 4096, 1, 3),
-        # Values of 16 bits are laid out alike.
-        (2049, "fp16", 512, 2048, 1, 3),
-    ],
-)
+@cases
 def test_softmax_rows_are_laid_out_as_pytorch_does(cols, dtype, threads, tile, rows, passes):
     kernel, _ = kernel_of("torch-softmax", "softmax", cols, dtype)
     (down,), (along,) = kernel.loops("n"), kernel.loops("c")
@@ -153,15 +139,7 @@ def test_a_mask_is_compared_in_the_tiles_of_every_query_head():
     assert float(packed) == 3 * 2 * 8 * 320 * 64 * 2
 
 
-@pytest.mark.parametrize(
-    ("queries", "longest"),
-    [
-        # Row tiles of 64 that see 1, 2, … tiles of 64 keys: the last of n has n of (n + 1) / 2.
-        (64, 1.0), (128, 2 / 1.5), (512, 8 / 4.5),
-        # 100 queries are a tile of 64 and one of 36, which sees 100 keys: two tiles of a mean 1.5.
-        (100, 2 / 1.5), (500, 8 / 4.5),
-    ],
-)  # fmt: skip
+@cases
 @pytest.mark.parametrize("direction", ["fwd", "bwd"])
 def test_the_longest_block_under_a_causal_mask_by_hand(queries, longest, direction):
     shape = Attention(2, 3, 3, queries, queries, 64, causal=True, direction=direction)
@@ -183,18 +161,7 @@ def test_small_kernels_before_one_for_many_queries_cost_what_they_are(kernels):
     assert found == near(kernels * each)
 
 
-@pytest.mark.parametrize(
-    ("sizes", "blocks"),
-    [
-        # flash_fwd_combine_kernel.h: 1,024 elements a block, in columns of 64 or 128.
-        ({"b": 500, "g": 8, "r": 8, "d": 128}, 500 * 8),
-        ({"b": 500, "g": 8, "r": 8, "d": 64}, 500 * 4),
-        ({"b": 500, "g": 8, "r": 8, "d": 65}, 500 * 8),
-        ({"b": 500, "g": 8, "r": 8, "d": 256}, 500 * 8 * 2),
-        ({"b": 100, "g": 8, "r": 9, "q": 7, "d": 128}, 100 * 63),
-        ({"b": 1, "g": 1, "d": 128}, 0),
-    ],
-)
+@cases
 def test_combining_kernels_with_nothing_to_combine_by_hand(sizes, blocks):
     axes = {axis: np.array([[float(sizes.get(axis, 1))]]) for axis in "bgrqd"}
     price = H100.at_clock(CONSTANTS["block_price"])

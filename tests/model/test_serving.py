@@ -8,6 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
+from cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -677,18 +678,7 @@ def test_a_release_is_its_own_engine():
     assert released("vllm", "vllm/vllm-openai:v0.5.3").name == "vllm-v0"
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("stack: nothing", "no stack named"),
-        ("cache: {block: 0}", "a block has 1 token or more"),
-        ("cache: {share: 1.5}", "above 0 and at most 1"),
-        ("all_reduce: gossip", "no library of collectives named"),
-        ("fitted: [host.step_us, host.sequence_us, host.client_us, host.request_us]", "3 at most"),
-        ("fitted: [host.luck]", "no number of an engine named"),
-        ("speed: 3", "there is no such key"),
-    ],
-)
+@cases
 def test_a_file_that_is_wrong_says_where(tmp_path, line, said):
     entry = {"about": "x", "version": "1", "stack": "vllm", "source": "x"}
     key = line.partition(":")[0]
@@ -699,21 +689,7 @@ def test_a_file_that_is_wrong_says_where(tmp_path, line, said):
         read(path)
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"network": "bert-large"}, "makes no token after token"),
-        ({"tensor": 3}, "do not divide by tensor 3"),
-        ({"pipeline": 100}, "pipeline of 1, 2, 4, 8, 16, 32 would"),
-        ({"expert": 3}, "does not divide data 1 nor tensor 1"),
-        ({"expert": 2, "data": 2}, "has no experts to share"),
-        ({"tensor": 0}, "it is 1 or more"),
-        ({"weights": "fp5"}, "no format of weights named"),
-        ({"cache": "fp5"}, "no element type named"),
-        ({"weights": "fp8", "device": "a100-sxm4-80gb"}, "no fp8 matrix rate"),
-        ({"network": "llama-3-70b"}, "nothing is left for its cache; give --tensor 2"),
-    ],
-)
+@cases
 def test_what_cannot_be_served_says_what_would(options, said):
     with pytest.raises((ProblemError, UnknownName), match=said):
         serve(Steps(deployment(**options)), "static batch", [1], 128, 16)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,30 +41,7 @@ def decode(keys: int = 4096, batch: int = 8, groups: int = 8, together: int = 4,
 # ---- Which kernel runs ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "device", "expected"),
-    [
-        ("vllm-0.22.0:vllm_flash_attn", "h100-sxm", "vllm-flash"),
-        ("vllm-0.22.0:vllm_vit_flash_attn", "b200", "vllm-flash-blackwell"),
-        ("vllm-0.22.0:vllm_vit_flash_attn", "gb300", "vllm-flash-blackwell"),
-        ("vllm-0.22.0:vllm_flash_attn", "l40", "flash2"),
-        ("vllm-0.22.0:vllm_flash_attn", "rtx-pro-6000-server", "flash2"),
-        ("vllm-0.24.0:vllm_flash_attn_fa2", "h100-sxm", "flash2"),
-        ("sglang-0.5.10:flash_attention", "a100-sxm4-80gb", "flash3-ampere"),
-        ("sglang-0.5.14:fa3", "h20", "sglang-flash"),
-        ("sglang-0.5.14:triton", "b300", "sglang-triton"),
-        ("sglang-0.5.14:triton", "h20", "sglang-triton-hopper"),
-        ("sglang-0.5.14:triton", "a100-sxm4-80gb", "sglang-triton-ga100"),
-        ("sglang-0.5.14:triton", "a10", "sglang-triton-small"),
-        ("sglang-0.5.14:triton", "rtx-pro-6000-server", "sglang-triton-small"),
-        ("sglang-0.5.14:triton", "mi300x", "sglang-triton-other"),
-        ("sglang-0.5.14:flashinfer", "b200", "sglang-flashinfer"),
-        ("sglang-0.5.14:flashinfer", "a40", "fmha-small"),
-        ("vllm-0.24.0:vllm_flashinfer", "b200", "fmha"),
-        ("vllm-0.24.0:vllm_flashinfer", "l40s", "fmha-small"),
-        ("vllm-0.24.0:vllm_flashinfer", "a100-sxm4-80gb", "fmha-ampere"),
-    ],
-)
+@cases
 def test_frameworks_take_the_kernel_of_the_architecture(name, device, expected):
     found, said = resolve("attention", name, "bf16", machine(load(device)))
     assert found.name == expected

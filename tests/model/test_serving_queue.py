@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 import pytest
 import queueoracle
+from cases import listed
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -246,18 +247,7 @@ def test_shared_prefixes_hit_and_shorten_first_tokens(tmp_path):
     assert with_hits.statistic("ttft", "p90") < 0.6 * without.statistic("ttft", "p90")
 
 
-FORMS = {
-    "ours.csv": "arrival,input,output,prefix\n3,100,7,20\n1.5,50,3,\n2,9,0,\n",
-    "ours.jsonl": '{"arrival": 1.5, "input": 50, "output": 3}\n'
-    '{"arrival": 3, "input": 100, "output": 7, "prefix": 20}\n',
-    "azure.csv": "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03.5000000,50,3\n"
-    "2023-11-16 18:17:05.0000000,100,7\n",
-    "burst.csv": "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n"
-    "5,ChatGPT,50,3,53,Conversation log\n6.5,GPT-4,100,7,107,API log\n",
-    "mooncake.jsonl": '{"timestamp": 27482, "input_length": 50, "output_length": 3, '
-    '"hash_ids": [46]}\n{"timestamp": 28982, "input_length": 100, "output_length": 7, '
-    '"hash_ids": [47]}\n',
-}
+FORMS = listed(__file__, "FORMS")
 
 
 @pytest.mark.parametrize("name", FORMS)

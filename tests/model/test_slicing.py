@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from cases import cases
 from draws import sizes
 
 from perfmodel.algorithms import Attention
@@ -68,21 +69,7 @@ def test_scores_of_slices_follow_their_full_times(slug):
 TILE, DIM = (64, 64, 128), 128.0
 
 
-@pytest.mark.parametrize(
-    ("limits", "blocks"),
-    [
-        # (64 + 2 · 2 · 64) · 128 · 2 B = 80 KiB, and what the system keeps of each block.
-        ({"shared_capacity": 3 * 2.0**13 * 10, "shared_reserved": 0.0}, 3),
-        ({"shared_capacity": 3 * 2.0**13 * 10, "shared_reserved": 1024.0}, 2),
-        # 64 · (128 + 64) numbers of 4 B and 40 registers of 128 threads: 68 KiB.
-        ({"registers_bytes": 4 * 17 * 4096.0}, 4),
-        ({"registers_bytes": 4 * 17 * 4096.0 - 1}, 3),
-        # No thread has more than it may: 32 registers of each are 16 KiB.
-        ({"registers_bytes": 4 * 17 * 4096.0, "thread_registers_bytes": 128.0}, 17),
-        ({"max_threads": 5 * 128.0 + 127}, 5),
-        ({"shared_capacity": 1.0}, 1),
-    ],
-)
+@cases
 def test_blocks_of_a_decode_tile_by_each_resource(limits, blocks):
     plenty = {"shared_capacity": 1e9, "registers_bytes": 1e9, "max_threads": 1e9}
     here = replace(H100, **{**plenty, "thread_registers_bytes": 1024.0, **limits})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,14 +44,7 @@ def test_reads_and_writes_apart_are_a_plain_stream_and_together_take_longer(read
     assert crossing(read * 1.01, written) >= both
 
 
-@pytest.mark.parametrize(
-    ("slug", "family"),
-    [
-        ("p4", "early"), ("t4", "gddr"), ("v100-sxm2", "stacked"), ("a100-pcie-40gb", "stacked"),
-        ("h200-sxm", "stacked"), ("b200", "stacked"), ("mi300x", "amd"), ("l4", "gddr"),
-        ("a40", "gddr"), ("rtx5090", "gddr7"), ("epyc-9654", "other"), ("m4-max", "other"),
-    ],
-)  # fmt: skip
+@cases
 def test_memories_that_are_built_alike_reach_alike_shares(slug, family):
     assert machine(load(slug)).memory_family == family
 

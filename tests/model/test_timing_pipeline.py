@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -246,16 +247,7 @@ def test_loads_wait_longer_behind_others_and_never_beyond_the_loaded_latency(wai
     assert memory.loaded_seconds(CONSTANTS, waiting, 0.0) == pytest.approx(waiting)
 
 
-@pytest.mark.parametrize(
-    ("slug", "vector", "integer", "slots"),
-    [
-        # P100 runs both on the same 64 lanes; V100 has 64 of each and issues to 128; of H100's 128
-        # lanes of fp32 64 take integers.
-        ("p100-pcie-16gb", 10, 10, 20), ("p100-pcie-16gb", 10, 0, 10),
-        ("v100-sxm2", 10, 10, 10), ("v100-sxm2", 10, 30, 30), ("v100-sxm2", 10, 4, 10),
-        ("h100-sxm", 10, 10, 20), ("h100-sxm", 10, 30, 60), ("h100-sxm", 10, 0, 10),
-    ],
-)  # fmt: skip
+@cases
 def test_integer_instructions_take_lanes_or_issue_slots(slug, vector, integer, slots):
     found = pipes.vector_slots(machine(load(slug)), vector, integer)
     assert found == pytest.approx(slots, rel=0.02)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 
 import pytest
+from cases import listed
 from folders import ROOT
 
 from perfmodel.timing import ablation
@@ -16,26 +17,7 @@ PAGE = ROOT / "docs" / "accuracy.md"
 # fact.
 LEAST = (0.003, 0.02)
 # Facts that gain less there, or that no measured run tests, and what needs them.
-NEEDED = {
-    "calls": "whole layers run eagerly, of which the sample has none",
-    "decoder": "100 runs of decode by other kernels are off by .29 without it, .16 with it",
-    "fusion": "how an operator's own steps share kernels, of which the sample has none",
-    "gradient_kernel": "6 backward runs are off by a factor of 2 without it",
-    "head_dims": "dispatch: heads are padded to what a kernel is compiled for",
-    "held_steps": "products of experts and scans over chunks, of which the sample has none",
-    "holds_queries": "AMD's kernels, of which no run is public",
-    "launches": "chains of kernels, of which the sample has none (tests/familyscores.py)",
-    "other_dims": "dispatch: AITER's assembly is for heads of 128",
-    "resident": "59 runs are off by .23 without it, .09 with it",
-    "promoted": "products of fp8 in blocks: 90th percentile .019 worse without it",
-    "rounding_ops": "AMD's kernels, of which no run is public",
-    "rows.group": "products of fp8 in blocks: their activations are narrowed by groups of 128",
-    "rows.integer_ops": "products of fp8 in blocks: median .009 worse without it",
-    "rows.power_of_two": "the bundled Triton kernels: num_warps is a power of two",
-    "types": "dispatch: an eager norm in fp32 makes no copies",
-    "variants": "dispatch: vLLM's activation kernel computes two maps",
-    "where": "dispatch: TensorRT-LLM's decode kernels, laws in test_routing",
-}
+NEEDED = listed(__file__, "NEEDED")
 # Constants that are no better than their priors on architectures left out. What all runs of the
 # sample lose at the prior, in the median of a kind of run:
 NEEDED_CONSTANTS = {

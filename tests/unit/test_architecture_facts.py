@@ -6,6 +6,7 @@ import json
 from dataclasses import fields
 
 import pytest
+from cases import cases
 
 from perfmodel.entries import made, written
 from perfmodel.errors import SpecError
@@ -46,24 +47,7 @@ def test_the_file_comes_back_as_it_was():
     assert loads(device.dump()).dump() == device.dump()
 
 
-@pytest.mark.parametrize(
-    ("facts", "says"),
-    [
-        ("{integer_lane: 128}", "integer_lane: there is no such key; did you mean integer_lanes"),
-        ("{name: hopper}", "name: there is no such key"),
-        ("{capabilities: ['9.0']}", "capabilities: there is no such key"),
-        (
-            "{copies: fast}",
-            "copies: 'fast' is not known; write one of staged, asynch",
-        ),
-        ("{node_nm: 0}", "node_nm: 0 is not above zero"),
-        ("{node_nm: small}", "node_nm: 'small' is not a number"),
-        ("{rows: 1.5}", "rows: '1.5' is not a whole number"),
-        ("{rows: true}", "rows: 'True' is not a whole number"),
-        ("{clusters: 1}", "clusters: '1' is neither true nor false"),
-        ("{memory_family: 3}", "memory_family: '3' is not a text"),
-    ],
-)
+@cases
 def test_a_wrong_fact_is_one_line_that_says_what_to_write(cli, tmp_path, facts, says):
     device = own(facts)
     with pytest.raises(SpecError, match="h100-sxm: ") as error:

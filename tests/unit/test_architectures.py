@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
+from cases import cases
 from folders import ROOT
 
 from perfmodel.algorithms import Matmul
@@ -69,20 +70,7 @@ def test_the_next_generation_is_taken_for_the_newest_with_its_memory_and_said() 
         assert "13.0" in said[0]
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", "architectures of another version"),
-        ("version: 1\narchitectures: [", "architectures.yaml: "),
-        ("version: 1\narchitectures: []", "no mapping architectures"),
-        ("version: 1\narchitectures: {a: {node: 5}}", "a: node: there is no such key"),
-        (
-            "version: 1\narchitectures: {a: {instruction: mmma}}",
-            "a: instruction: 'mmma' is not known; write one of none, mma",
-        ),
-        ("version: 1\narchitectures: {a: {copies: fast}}", "a: copies: 'fast' is not known"),
-    ],
-)
+@cases
 def test_a_damaged_table_is_one_line(text: str, said: str, tmp_path: Path) -> None:
     path = tmp_path / "architectures.yaml"
     path.write_text(text)

@@ -9,6 +9,7 @@ import pandas as pd
 import profilefiles
 import profilersamples as sample
 import pytest
+from cases import cases
 from folders import ROOT
 from profilersamples import GEMM, SOFTMAX, span, trace
 
@@ -392,15 +393,7 @@ def test_a_long_trace_is_not_read_quadratically(tmp_path: Path) -> None:
     assert [each.seconds for each in instances] == pytest.approx([5e-6] * count)
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("1,234.50", 1234.5), ("1234.5", 1234.5), ("12,345,678", 12345678.0), ("9,00", 9.0),
-        ("1.234,5", 1234.5), ("0", 0.0), ("1.5e+03", 1500.0), ("1'234'567", 1234567.0),
-        ("-1,000", -1000.0), ("n/a", None), ("", None), ("nan", None), ("inf", None),
-        ("1_000", None), ("1e999", None), ("9e29", 9e29), ("٣", None), (".5", 0.5), ("5.", 5.0),
-    ],
-)  # fmt: skip
+@cases
 def test_numbers_as_profilers_write_them(text: str, value: float | None) -> None:
     assert number(text) == value
 

@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from cases import cases, listed
 from hypothesis import given
 from hypothesis import strategies as st
 from walker import _table, _traffic, walk
@@ -97,34 +98,7 @@ def test_steps_may_stand_in_any_order(tmp_path):
     assert [step.name for step in read(path).algorithm.steps] == ["multiply", "twice"]
 
 
-BAD = [
-    ("A: [m, k]", "A: [m, z]", 5, "names the axis 'z', which is not declared"),
-    (
-        "[A, B], to: C",
-        "[A, Bx], to: C",
-        9,
-        "the tensor 'Bx', which is not declared; did you mean B",
-    ),
-    ("over: k", "over: z", 9, "sums over 'z', which no input has"),
-    ("over: k", "over: m", 9, "sums over 'm', but C keeps it"),
-    (", over: k", "", 9, "C loses 'k'; add over: k"),
-    ("outputs: C", "outputs: Z", 10, "names the tensor 'Z'"),
-    ("outputs: C", "outputs: A", 10, "no step makes the output 'A'"),
-    ("contraction", "contract", 9, "unknown key 'contract'; did you mean contraction"),
-    ("axes: {m: m", "axes: {m: mm", 3, "unknown size 'mm'"),
-    ("{m: 64, n: m,", "{m: n, n: m,", 2, "sizes form a cycle: m → n → m"),
-    ("element: output", "element: weight", 7, "has the element role 'weight' without a type"),
-    ("outputs: C", "outputs: C\nmask: {query: m}", 11, "key is missing"),
-    ("outputs: C", "outputs: C\ntypes: {data: bf17}", 11, "no element type named 'bf17'"),
-    ("  B: [k, n]", "  B: [k, n]\n  X: [k]", 7, "no step uses the tensor 'X'"),
-    ("{contraction: [A, B], to: C, over: k}", "{contraction: [A], to: C, over: k}", 9, "reads two"),
-    (
-        "{contraction: [A, B], to: C, over: k}",
-        "{contraction: [A, B], to: C, over: k}\n  again: {map: A, to: C}",
-        10,
-        "C",
-    ),
-]
+BAD = listed(__file__, "BAD")
 
 
 @pytest.mark.parametrize(("old", "new", "line", "message"), BAD, ids=[b[1][:30] for b in BAD])
@@ -161,17 +135,7 @@ def test_sizes_without_meaning():
         library.load("matmull")
 
 
-@pytest.mark.parametrize(
-    ("said", "value"),
-    [
-        ("a / b", 4),
-        ("a / 3", 8 / 3),
-        ("ceil(a / 3)", 3),
-        ("-a + 2 * b", -4),
-        ("log2(a)", 3.0),
-        (7, 7),
-    ],
-)
+@cases
 def test_expressions(said, value):
     assert evaluate(said, {"a": 8, "b": 2}) == value
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 import jsonschema
 import pytest
 import yaml
+from cases import listed
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -255,71 +256,7 @@ def line_of(text, part):
     return text[: text.index(part)].count("\n") + 1
 
 
-EDITS = {
-    "a bare number": (
-        'bandwidth: {value: "3.352 TB/s"',
-        "bandwidth: {value: 3.35e+12",
-        'bandwidth 3350000000000.0 has no unit; write it like "3.35 TB/s"',
-    ),
-    "what YAML 1.1 reads as text": (
-        'bandwidth: {value: "3.352 TB/s"',
-        "bandwidth: {value: 3.35e12",
-        "bandwidth '3.35e12' has no unit; write it like \"3.35 TB/s\"",
-    ),
-    "a bare number for a fact": (
-        'tdp: {value: "700 W", source: [ml-engineering, llm-calc], status: via}',
-        "tdp: 700",
-        "tdp: '700' is not a mapping; write key: value",
-    ),
-    "a binary prefix": ('"3.352 TB/s"', '"3.05 TiB/s"', "rates are decimal"),
-    "a foreign unit": ('"50 MiB"', '"50 MHz"', "has the unit of a frequency"),
-    "nothing": ('"50 MiB"', '"0 MiB"', "must be above zero"),
-    "an unknown key": (
-        "technology: HBM3",
-        "tecnology: HBM3",
-        "tecnology: there is no such key; did you mean technology?",
-    ),
-    "an unknown type": ("    bf16: {", "    bf15: {", "compute.matrix.bf15: 'bf15' is not known"),
-    "text for a list": (
-        "source: [llm-calc]",
-        "source: llm-calc",
-        "source: 'llm-calc' is not a list",
-    ),
-    "an unknown status": ("status: config}\n  unit_name", "status: sure}\n  unit_name", "status"),
-    "a list": (
-        "  clocks:\n    base",
-        "  clocks: [1]\n  other:\n    base",
-        "clocks: '[1]' is not a mapping",
-    ),
-    "a fraction of an SM": ("{value: 132,", "{value: 132.5,", "compute.units.value"),
-    "a sparse key": ("  vector:\n", "  matrix_sparse: 1\n  vector:\n", "sparse figures are ref"),
-    "a sparse value": ('"989.4 TFLOP/s"', '"1979 TFLOP/s sparse"', "sparse figures are refused"),
-    "a sparse figure": (
-        'fp16: {value: "989.4 TFLOP/s"',
-        'fp16: {value: "1979 TFLOP/s"',
-        "looks like a 2:4-sparse figure",
-    ),
-    "an unexplained peak": (
-        'fp16: {value: "989.4 TFLOP/s"',
-        'fp16: {value: "1200 TFLOP/s"',
-        "give the reason in peak_notes: matrix.fp16",
-    ),
-    "a tag": (
-        "architecture: Hopper GH100",
-        "architecture: !!python/object:os.system x",
-        "the tag",
-    ),
-    "a key twice": ("kind: gpu\n", "kind: gpu\nname: x\n", "key 'name' appears twice"),
-    "an alias": ("kind: gpu\n", "kind: &x gpu\n", "anchors"),
-    "a date": ("kind: gpu\n", "kind: 2024-01-01\n", "put it in quotes"),
-    "bandwidth that rises": ('"3.352 TB/s"', '"33.52 TB/s"', "bandwidth rises away from the core"),
-    "capacity that falls": ('"50 MiB"', '"50 TiB"', "capacity falls away from the core"),
-    "a block above its unit": ('"227 KiB"', '"228 KiB"', "plus what is reserved"),
-    "measured above peak": ('"794.5 TFLOP/s"', '"1100 TFLOP/s"', "is above its peak"),
-    "too many exponentials": ('"16 /clk"', '"1024 /clk"', "fp32 lanes per unit"),
-    "cycles of no clock": (', at_clock: "1755 MHz", source: [luo', ", source: [luo", "at_clock"),
-    "a wrong peak note": ("  matrix.fp64:", "  matrices:", "peak note 'matrices'"),
-}
+EDITS = listed(__file__, "EDITS")
 
 
 @pytest.mark.parametrize("what", EDITS)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
 from measuring import CASES, FakeKernel, FakeStopwatch, fake_bench
@@ -125,19 +126,7 @@ def test_a_devices_own_clock_does_not_care(tmp_path: Path) -> None:
     assert rows(tmp_path, Graph, load) == ["l2_resident "] * 3
 
 
-@pytest.mark.parametrize(
-    ("mine", "all_", "average", "said"),
-    [
-        (0.0, 0.0, 0.0, ""),
-        (0.0, 0.02, 0.5, ""),  # 0.1 processors: the system's own housekeeping
-        (0.2, 0.2, 1.0, ""),  # this process alone
-        (0.0, 0.3, 3.21, "this machine is busy (other programs use 1.5 of 2 cores, load average "
-         "3.2): times may be too long"),
-        (0.0, None, 0.3, ""),
-        (0.0, None, 3.0, "this machine is busy (load average 3.0): times may be too long"),
-        (0.0, None, None, ""),
-    ],
-)  # fmt: skip
+@cases
 def test_looking_before_anything_is_timed(
     mine: float, all_: float | None, average: float | None, said: str
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from cases import listed
 
 from perfmodel.count import compulsory_bytes
 from perfmodel.graph import Edge, Graph, Node, Tensor, predict_graph
@@ -13,28 +14,7 @@ from perfmodel.predict import predict
 DEVICES = ["h100-sxm", "a100-sxm4-80gb", "v100-sxm2", "mi300x"]
 
 # Sizes, bytes, vector operations and special functions by hand.
-CASES = {
-    # 4096 tokens of 40 heads of 128 in bf16, read and written; two tables of 64 fp32 a token. A
-    # product and a multiply-add an element.
-    "rotary": (
-        {"tokens": 4096, "heads": 40, "head_dim": 128},
-        2 * 4096 * 40 * 128 * 2 + 2 * 4096 * 64 * 4,
-        2 * 4096 * 40 * 128,
-        0,
-    ),
-    # Keys and values of 8 heads of 128, read and written, and a slot of 4 bytes a token.
-    "kv-write": (
-        {"tokens": 4096, "heads": 8, "head_dim": 128},
-        4 * 4096 * 8 * 128 * 2 + 4096 * 4,
-        0,
-        0,
-    ),
-    # A row of 4096 a token, read and written, and its number.
-    "embedding": ({"tokens": 4096, "hidden": 4096}, 2 * 4096 * 4096 * 2 + 4096 * 4, 0, 0),
-    # Weight, gradient, mean and square are 16 bytes read; all but the gradient 12 written, and a
-    # copy of 2. A square root and a reciprocal a weight.
-    "adamw": ({"parameters": 2**24}, 30 * 2**24, 10 * 2**24, 2 * 2**24),
-}
+CASES = listed(__file__, "CASES")
 
 
 @pytest.mark.parametrize("name", CASES)

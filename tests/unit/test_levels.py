@@ -4,6 +4,7 @@ import json
 from itertools import pairwise
 
 import pytest
+from cases import cases
 
 from perfmodel.algorithms import Matmul
 from perfmodel.cli import run
@@ -97,13 +98,7 @@ def test_a_table_calls_levels_by_short_names_of_their_own():
         assert " " not in memory.short
 
 
-@pytest.mark.parametrize(
-    ("found", "name"),
-    [
-        (["HBM3"], "HBM3"), (["HBM2e", "HBM3", "HBM2e"], "HBM"), (["GDDR6", "GDDR6X"], "GDDR"),
-        (["DDR5", "HBM3"], "memory"), (["L2", "L3"], "memory"),
-    ],
-)  # fmt: skip
+@cases
 def test_levels_of_several_devices_go_by_what_they_share(found, name):
     assert together(found, "memory") == name
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from cases import cases
 from folders import SHARED
 from hypothesis import given
 from hypothesis import strategies as st
@@ -94,21 +95,9 @@ def test_symbols_are_the_papers_table():
         assert sympy.simplify(sympy.nsimplify(found) - expected) == 0
 
 
-@pytest.mark.parametrize(
-    ("name", "parts"),
-    [
-        ("fp32", (4, 4, 0, 8)),
-        ("mixed", (2, 2, 4, 8)),
-        ("megatron", (2, 4, 4, 8)),
-        ("fsdp", (4, 4, 0, 8)),
-        ("autocast", (4, 4, 0, 8)),
-        ("bf16-moments", (2, 4, 4, 4)),
-        ("bf16", (2, 2, 0, 4)),
-        ("fp8", (2, 4, 4, 8)),
-    ],
-)
+@cases
 def test_bytes_a_parameter_with_adam(name, parts):
-    assert tuple(held(precision.load(name), 1).values()) == parts
+    assert list(held(precision.load(name), 1).values()) == parts
 
 
 def test_copies_beside_the_weights():
@@ -170,17 +159,7 @@ def test_published_figures_of_model_states(figures):
             assert found == pytest.approx(want, rel=tolerance.get("rel", 0), abs=within), key
 
 
-@pytest.mark.parametrize(
-    ("gpus", "offload", "host", "device"),
-    [
-        (1, "all", 70.00, 0.25),
-        (1, "optimiser", 62.23, 5.43),
-        (1, "none", 0.37, 46.91),
-        (2, "all", 70.00, 0.25),
-        (2, "optimiser", 62.23, 2.84),
-        (2, "none", 0.74, 23.58),
-    ],
-)
+@cases
 def test_deepspeeds_estimate_of_one_node(gpus, offload, host, device):
     """Transformers' documentation of DeepSpeed, zero_init=1, GiB: T0-3B with 2,783 M parameters,
     65 M in the largest layer."""

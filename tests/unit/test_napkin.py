@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from cases import listed
 
 from perfmodel.algorithms import library
 from perfmodel.count import count
@@ -142,26 +143,7 @@ def test_batch_axes_are_those_of_every_tensor():
 # -- formulas against counts -----------------------------------------------------------------------
 
 PROBLEMS = 1500
-CASES = [
-    ("attention", None, ("g", "q"), ("x",)),
-    ("attention", None, ("g",), ("x", "q")),
-    ("attention", None, ("g", "q"), ("x", "d")),
-    ("attention", ("scores",), ("g", "q", "x"), ("d",)),
-    ("matmul", None, ("m", "n"), ("k",)),
-    ("matmul", None, (), ("k", "m", "n")),
-    ("softmax", None, ("n",), ("c",)),
-    ("softmax", None, ("n",), ()),
-    ("gqa", None, ("g", "r", "q"), ("x",)),
-    ("mlp", None, ("t",), ("f", "d")),
-    ("mlp", None, ("t",), ("f", "o")),
-    ("cross-entropy", None, ("t",), ("v", "d")),
-    ("kernel-matvec", None, ("i",), ("j",)),
-    ("layernorm-matmul", None, ("t", "o"), ("d",)),
-    ("mla", None, ("h",), ("x",)),
-    ("conv", None, ("n", "p", "q", "k"), ("r", "s", "c")),
-    ("moe", ("gate", "up", "activate"), ("x", "t", "f"), ("d",)),
-    ("linear-attention", ("state", "normaliser"), ("h", "d"), ("x",)),
-]
+CASES = listed(__file__, "CASES")
 
 
 @pytest.mark.parametrize(
@@ -214,16 +196,7 @@ def test_a_window_has_no_closed_form():
 
 # -- closed forms ----------------------------------------------------------------------------------
 
-OPTIMA = [
-    ("attention", None, ("q",), ("x",), "1"),
-    ("matmul", None, ("m", "n"), ("k",), "1/2"),
-    ("gqa", None, ("r", "q"), ("x",), "1"),
-    ("mlp", None, ("t",), ("f",), "1"),
-    ("cross-entropy", None, ("t",), ("v", "d"), "1/2"),
-    ("layernorm-matmul", None, ("t", "o"), ("d",), "1/2"),
-    ("kernel-matvec", None, ("i",), ("j",), "1"),
-    ("softmax", None, ("n",), ("c",), "0"),
-]
+OPTIMA = listed(__file__, "OPTIMA")
 
 
 @pytest.mark.parametrize(("name", "steps", "grid", "stream", "beta"), OPTIMA)

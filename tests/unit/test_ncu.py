@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -63,17 +64,7 @@ def test_asking_again_ends_with_what_the_chip_has() -> None:
         assert set(metrics) == expected
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        "==ERROR== Failed to find metric dram__bytes_read.sum",
-        "==ERROR== Failed to find metric 'dram__bytes_read.sum'",
-        "==ERROR== Failed to find metrics dram__bytes_read.sum, other__x.avg",
-        "==ERROR== Failed to find metric regex:^dram__bytes_read\\.sum$",
-        "==ERROR== Failed to find metric regex:^dram__bytes_read...",
-        "==ERROR== Failed to find metric dram__bytes_read",
-    ],
-)
+@cases
 def test_refusals_in_every_form(said: str) -> None:
     assert accepted_metrics((READ, WRITE), said) == (NEW_READ, WRITE)
     assert accepted_metrics((NEW_READ, WRITE), said) == (NEW_READ, WRITE)

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -176,22 +177,7 @@ def test_a_template_goes_to_standard_output(cli):
     assert row.startswith("h100-sxm,attention,")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("--template", "colour"), "no operator named 'colour'"),
-        (
-            ("runs.csv", "--map", "gpu"),
-            "--map 'gpu' is not THEIRS=OURS; write Runtime=measured_us",
-        ),
-        (
-            ("runs.csv", "--set", "device=a,device=b"),
-            "--set gives 'device' as a and as b; choose one",
-        ),
-        (("runs.csv", "--unit", "days"), "no unit of time named 'days'"),
-        (("runs.csv", "--flops", "half"), "no choice for --flops named 'half'; known: causal, "),
-    ],
-)
+@cases
 def test_bad_hints_are_one_line(cli, runs, arguments, said):
     code, out, err = cli("compare", *arguments)
     assert (code, out) == (2, "")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from cases import cases
 from folders import SHARED
 from hypothesis import given
 from hypothesis import strategies as st
@@ -226,23 +227,7 @@ def test_no_kernel_is_faster_than_its_bytes_and_products(name):
 SQUARE = [Parameter("w", (4096, 4096), count=3)]
 
 
-@pytest.mark.parametrize(
-    ("name", "states", "traffic"),
-    [
-        ("sgd", 0, 12 + 2),
-        ("sgd-momentum", 4, 20 + 2),
-        ("adam", 8, 16 + 12 + 2),
-        ("adamw", 8, 16 + 12 + 2),
-        ("lion", 4, 20 + 2),
-        # W, G and both states, an update that is left for the step, and W and it again.
-        ("lamb", 8, 16 + 8 + 4 + (4 + 4) + 4 + 2),
-        # W, G, both states and their scales in; W, states and scales out; the copy.
-        ("adam-8bit", 2 * (1 + 4 / 2048), 4 + 4 + 2 + 4 + 2 + 2 + 4 * 4 / 2048),
-        # W and G by rows; G by columns; G into an update; W and that into W and a copy.
-        ("adafactor", 2 * 4 / 4096, (4 + 4) + 4 + (4 + 4) + (4 + 4 + 4 + 2)),
-        ("adafactor-momentum", 4 + 2 * 4 / 4096, 34 + 8),
-    ],
-)
+@cases
 def test_states_and_traffic_of_one_pass(name, states, traffic):
     count = elements(SQUARE)
     assert optimisers.load(name).state_bytes(SQUARE, MEGATRON) == pytest.approx(states * count)
@@ -397,17 +382,7 @@ def test_no_parameters_are_no_work():
         assert optimisers.load(name).problems([], MEGATRON, tokens=1, clip="apart") == ()
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        ("version: 1", "version: 9", "another version"),
-        ("      - {like: sgd}", "", "last rule of k-fac"),
-        ("cut: block", "cutt: block", "cutt: there is no such key; did you mean cut"),
-        ("  - {name: gram, gemm:", "  - {name: gram, product:", "product: there is no such key"),
-        ("optimisers:", "optimiser:", "no mapping optimisers"),
-        ("optimisers:", "optimisers: [", "optimisers.yaml: "),
-    ],
-)
+@cases
 def test_a_damaged_table_is_one_line(tmp_path, old, new, said):
     text = Path(optimisers.__file__).with_name("optimisers.yaml").read_text(encoding="utf-8")
     assert old in text

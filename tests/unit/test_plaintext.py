@@ -5,25 +5,14 @@ import io
 import re
 
 import pytest
+from cases import cases, listed
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from perfmodel.plaintext import LOOKALIKES, csv_cell, csv_text, printable, quoted
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("plain µ ≥ 1", "plain µ ≥ 1"),
-        ("\x1b[31mred\x1b[0m", "red"),
-        ("\x1b]0;title\x07after", "after"),
-        ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
-        ("\x9b2Jgone", "gone"),
-        ("two\nlines\tand\u00a0spaces", "two lines and spaces"),
-        ("a\u202eb\ufeffc\x00d\x07e\x7f", "abcde"),
-        ("\x1b", ""),
-    ],
-)
+@cases
 def test_what_does_not_print_is_dropped(text, shown):
     assert printable(text) == shown
 
@@ -49,18 +38,7 @@ def test_look_alikes_look_alike():
     assert "é ½ 語".encode("ascii", LOOKALIKES) == b"e 12 ?"
 
 
-RUN = [
-    "=cmd|' /C calc'!A0",
-    "+1+cmd",
-    "-2+3",
-    "@SUM(A1)",
-    "\t=1",
-    "\r=1",
-    "＝1+1",
-    "'=1",
-    "=",
-    "--5",
-]
+RUN = listed(__file__, "RUN")
 
 
 @pytest.mark.parametrize("text", RUN)

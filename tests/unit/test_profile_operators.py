@@ -4,6 +4,7 @@ import json
 import math
 
 import pytest
+from cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
 from profilefiles import Ran, operator_trace
@@ -353,18 +354,7 @@ def test_an_exchange_without_its_devices_is_known_by_its_size_and_said(tmp_path)
     assert line(tmp_path, exchange(64), system=systems.load("dgx-h100")).explained
 
 
-@pytest.mark.parametrize(
-    ("kernel", "kind"),
-    [
-        ("triton_tem_fused_flex_attention_0", "attention"),
-        ("triton_tem_fused_flex_attention_backward_3", "attention-backward"),
-        ("triton_tem_fused_mm_3", "gemm"),
-        ("void selective_scan_fwd_kernel<Selective_Scan_fwd_kernel_traits<128>>(P)", "scan"),
-        ("chunk_fwd_kernel_o", "linear-attention"),
-        ("chunk_gated_delta_rule_fwd_kernel_h_blockdim64", "linear-attention"),
-        ("_chunk_scan_fwd_kernel", "scan"),
-    ],
-)
+@cases
 def test_kernels_are_of_their_own_class(kernel, kind):
     assert kernelnames.named(kernel).kind == kind
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
 from walker import same
@@ -99,16 +100,7 @@ def test_softmax_exponentials():
     assert counts(rows(problem), problem).special_ops == 128 * 4096
 
 
-@pytest.mark.parametrize(
-    ("variant", "inputs", "reads", "writes"),
-    [
-        ("gelu", 1, 2, 1),  # dX = dY · gelu'(X)
-        ("add", 2, 1, 2),  # the gradient itself, to both
-        ("mul", 2, 3, 2),  # dA = dY · B, dB = dY · A
-        ("mul", 1, 1, 1),  # by a scalar
-        ("div", 1, 1, 1),
-    ],
-)
+@cases
 def test_gradients_of_maps_read_what_the_map_is_not_linear_in(variant, inputs, reads, writes):
     there = Rowwise("pointwise", 64, 128, "fp32", variant, inputs)
     back = Rowwise("pointwise", 64, 128, "fp32", variant, inputs, direction="bwd")

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -147,26 +148,7 @@ def broken(tmp_path: Path, *where: str, value: object) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("where", "value", "said"),
-    [
-        (("version",), 9, "harnesses of another version; this code reads 1"),
-        (
-            ("harnesses", "paper", "hot"),
-            {"value": 1, "source": "?"},
-            "paper: hot: there is no such",
-        ),
-        (("harnesses", "paper", "warm"), {"value": 2, "source": "?"}, "warm: 2 is not from 0 to 1"),
-        (("harnesses", "cuda_graph", "starts", "any"), None, "starts must have one for 'any'"),
-        (("harnesses", "paper", "starts", "any", "value"), 1.0, "starts.any: 1 is not from 0"),
-        (
-            ("harnesses", "paper", "starts", "any", "source"),
-            None,
-            "starts.any: write {value: ",
-        ),
-        (("harnesses",), [1], "no mapping harnesses"),
-    ],
-)
+@cases
 def test_a_bad_table_is_refused_in_one_line(tmp_path, where, value, said):
     path = broken(tmp_path, *where, value=value)
     with pytest.raises(PerfmodelError, match=re.escape(said)) as caught:

@@ -3,6 +3,7 @@
 import numpy as np
 import pyarrow as pa
 import pytest
+from cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -129,49 +130,13 @@ COLUMNS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("x < 3", [1, 1, 0, 0]),
-        ("x<=2 or y==1", [1, 1, 1, 1]),
-        ("not x < 3", [0, 0, 1, 1]),
-        ("x < 3 and y > 1 or causal", [1, 0, 1, 0]),
-        ("x < 3 and (y > 1 or causal)", [1, 0, 0, 0]),
-        ("causal = true", [1, 0, 1, 0]),
-        ("not causal", [0, 1, 0, 1]),
-        ("limiter == hbm and device != h100-sxm", [0, 0, 1, 0]),
-        ("'hbm' = limiter", [1, 0, 1, 0]),
-        ('device == "b200"', [0, 1, 0, 0]),
-        ("x + 2 * y >= 5", [1, 0, 1, 0]),
-        ("(x + 2) * y >= 5", [1, 0, 1, 0]),
-        ("x - 1 - 1 == 0", [0, 1, 0, 0]),
-        ("-x < -1.5", [0, 1, 1, 0]),
-        ("x / y > 2", [0, 1, 1, 0]),
-        ("x > 1e0", [0, 1, 1, 0]),
-        ("true", [1, 1, 1, 1]),
-    ],
-)
+@cases
 def test_conditions_mean_what_they_say(text, expected):
     found = np.broadcast_to(condition(text, KINDS)(COLUMNS), (4,))
     assert found.tolist() == [bool(value) for value in expected]
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("", "empty"), ("   ", "empty"), ("x <", "cannot be read"), ("x < 1 2", "cannot be read"),
-        ("x < 1 and", "cannot be read"), ("(x < 1", "cannot be read"), ("x", "no condition"),
-        ("x + 1", "no condition"), ("x < y < 1", "chain"), ("limiter < hbm", "no order"),
-        ("limiter == 3", "cannot be compared"), ("x and causal", "conditions are joined"),
-        ("x + limiter < 1", "numbers are joined"), ("xx < 1", "no column named 'xx'"),
-        ("tme_us < 1", "time_us"), ("x < hbm", "no column named 'hbm'"),
-        ("x ; y", "cannot be read"),
-        ("__import__('os')", "cannot be read"), ("x < 1 or y", "conditions are joined"),
-        ("1 < 2x", "read"),
-        ("(" * 201 + "x" + ")" * 201 + "<1", "300 words"), ("-" * 300 + "x < 1", "300 words"),
-        ("x < 'a", "cannot be read"), ("and", "cannot be read"), ("not x", "conditions are joined"),
-    ],
-)  # fmt: skip
+@cases
 def test_what_is_no_condition_is_one_line(text, words):
     with pytest.raises((ProblemError, UnknownName)) as caught:
         condition(text, KINDS)

@@ -7,6 +7,7 @@ import json
 import jsonschema
 import pytest
 import yaml
+from cases import cases
 
 from perfmodel import formats
 from perfmodel.entries import made
@@ -84,22 +85,7 @@ def changed(**changes):
     return data
 
 
-@pytest.mark.parametrize(
-    ("changes", "says"),
-    [
-        ({"network__bandwidth_per_direction": "500 GB/s"}, "bandwidth rises outwards: nvlink 450"),
-        ({"network__latency": "0.1 us"}, "latency falls outwards: nvlink 600 ns, network 100 ns"),
-        ({"network__devices": 12}, "network joins 12 devices, no whole number of nvlink's 8"),
-        ({"nvlink__devices": 1}, "nvlink joins one device; a level joins at least two"),
-        ({"nvlink__topology": "pairs"}, "nvlink is in pairs, which join 2 devices each"),
-        ({"nvlink__topology": "star"}, "write one of switch, mesh, ring, pairs, host-bridge"),
-        ({"nvlink__bandwidth_per_direction": 450}, "450 has no unit; write it like"),
-        ({"nvlink__bandwidth_per_direction": "4.5 TB/s"}, "more than the memory of h100-sxm"),
-        ({"network__oversubscription": 0.5}, "0.5 is not from 1 to 1000"),
-        ({"network__name": "nvlink"}, "level 'nvlink' appears twice"),
-        ({"nvlink__latency": None}, "latency: the key is missing"),
-    ],
-)
+@cases
 def test_what_cannot_be_is_refused_in_one_line(changes, says, tmp_path):
     path = tmp_path / "dgx-h100.yaml"
     path.write_text(yaml.safe_dump(changed(**changes), sort_keys=False))

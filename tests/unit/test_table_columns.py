@@ -5,6 +5,7 @@ import io
 import json
 
 import pytest
+from cases import listed
 
 from perfmodel.errors import UnknownName
 from perfmodel.formats.catalogue import schema
@@ -74,17 +75,7 @@ def test_a_column_of_few_words_lists_them_all(kind, column, words):
 
 
 PLAIN = ("fwd", "no", "bf16", "nccl", "none", "megatron", "system", "0", "1", "128", "fp8")
-ROWS = {
-    "operator": {"device": "h100-sxm", "op": "attention", "dtype": "bf16", "batch": "2",
-                 "heads_q": "16", "seq_q": "2048", "seq_kv": "2048", "head_dim": "128",
-                 "measured_us": "100"},
-    "training": {"device": "h100-sxm", "devices": "8", "network": "llama-3-8b", "pass": "train",
-                 "dtype": "bf16", "seq": "4096", "metric": "step_ms", "value": "500"},
-    "collective": {"device": "h100-sxm", "collective": "all-reduce", "ranks": "8",
-                   "bytes": "1048576", "latency_us": "30"},
-    "serving": {"device": "h100-sxm", "engine": "vllm", "network": "llama-3-8b", "batch": "8",
-                "load": "static batch", "metric": "tpot_ms", "value": "10"},
-}  # fmt: skip
+ROWS = listed(__file__, "ROWS")
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from cases import cases
 from folders import TESTS
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -303,45 +304,17 @@ def test_what_is_read_as_a_number_is_finite(text, comma):
 # ---- Numbers, units, headings --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "comma", "value"),
-    [
-        ("1,234.5", False, 1234.5), ("1.234,5", True, 1234.5), ("1234,5", True, 1234.5),
-        ("1,5", False, None), ("16k", False, 16384.0), ("4K", True, 4096.0), ("1M", False, 2.0**20),
-        ("1'234.5", False, 1234.5), ("1 234,5", True, 1234.5), ("4_096", False, 4096.0),
-        ("1e3", False, 1000.0), (".5", False, 0.5), ("", False, None), ("1.2.3", False, None),
-        ("٣", False, None), ("nan", False, None), ("1e999", False, None), ("0x10", False, None),
-    ],
-)  # fmt: skip
+@cases
 def test_numbers_as_tables_write_them(text, comma, value):
     assert number(text, comma, scaled=True) == value
 
 
-@pytest.mark.parametrize(
-    ("texts", "likely", "comma"),
-    [
-        (["0,5", "1,25"], False, True), (["1.5"], True, False), (["4.096", "1.024"], True, True),
-        (["4,096"], False, False), (["12", "x"], True, True), (["1.234,5"], False, True),
-        (["1,5", "1.5"], True, False),
-    ],
-)  # fmt: skip
+@cases
 def test_which_comma_a_table_means(texts, likely, comma):
     assert decimal_comma(texts, likely) is comma
 
 
-@pytest.mark.parametrize(
-    ("heading", "kind", "unit", "statistic", "other"),
-    [
-        ("time_ms", "time", "ms", "", ""), ("Latency [µs]", "time", "us", "", ""),
-        ("GPU Time (sec)", "time", "s", "", ""), ("p50_us", "time", "us", "median", ""),
-        ("Triton (TFLOPS)", "flops", "TFLOP/s", "", "Triton"),
-        ("avg GB/s", "bandwidth", "GB/s", "mean", ""),
-        ("tb_per_sec", "bandwidth", "TB/s", "", ""), ("timeMs", "time", "ms", "", ""),
-        ("cuBLAS (TFLOPS)", "flops", "TFLOP/s", "", "cuBLAS"), ("Runtime", "time", None, "", ""),
-        ("latency_ms.median", "time", "ms", "median", ""),
-        ("rocblas-Gflops", "flops", "GFLOP/s", "", "rocblas"),
-    ],
-)  # fmt: skip
+@cases
 def test_headings_of_measurements(heading, kind, unit, statistic, other):
     found = measure(heading)
     assert found is not None

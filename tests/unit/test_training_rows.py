@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from cases import cases, listed
 
 from perfmodel.errors import PerfmodelError
 from perfmodel.networks import library
@@ -74,27 +75,7 @@ def test_the_table_comes_back_with_predictions_in_the_unit_of_each_value(compare
     assert 2.1 < at["peak_gib"] < 8
 
 
-WRONG = {
-    "device": ({"device": "abacus"}, "abacus"),
-    "network": ({"network": "perceptron"}, "of no known family"),
-    "sizes": ({"network": "gpt-mine"}, "hidden is empty; fill the column"),
-    "heads": ({"tensor": 8, "devices": 8}, "12 heads do not divide by tensor 8"),
-    "layers": ({"pipeline": 8, "devices": 8}, "12 layers do not divide by 8 stages"),
-    "devices": ({"devices": 7, "tensor": 2}, "7 devices are not data 3 x tensor 2"),
-    "batch": ({"global_batch": 5}, "global batch 5 does not divide"),
-    "experts": ({"network": "mixtral-8x7b", "expert": 3, "devices": 3}, "8 experts do not divide"),
-    "copies": ({"network": "mixtral-8x7b", "expert": 4, "devices": 6}, "expert 4 does not divide"),
-    "dtype": ({"dtype": "int3"}, "int3"),
-    "metric": ({"metric": "watts"}, "watts"),
-    "convention": ({"metric": "mfu_percent"}, "the convention of FLOPs is empty"),
-    "hours": ({"metric": "device_hours"}, "tokens_total"),
-    "recompute": ({"recompute": "sometimes"}, "sometimes"),
-    "stack": ({"stack": "chainer"}, "chainer"),
-    "zero": ({"zero": 9}, "zero is 9"),
-    "optimiser": ({"optimiser": "hope"}, "hope"),
-    "system": ({"devices": 10**6}, "joins"),
-    "vocabulary": ({"vocabulary": -3}, "vocabulary is -3"),
-}
+WRONG = listed(__file__, "WRONG")
 
 
 def test_each_bad_row_has_its_reason_in_one_line_and_the_others_are_predicted(compared):
@@ -195,20 +176,7 @@ def test_conventions_of_published_tables_are_known():
         convention_of({"convention": math.nan})
 
 
-@pytest.mark.parametrize(
-    ("stack", "software", "year", "named"),
-    [
-        ("eager", "DeepSpeed ZeRO-3", 2021, "deepspeed"),
-        ("megatron", "Megatron-DeepSpeed", 2022, "megatron-deepspeed"),
-        ("eager", "llm-foundry (Composer, PyTorch FSDP)", 2023, "llm-foundry"),
-        ("te", "NeMo 24.07, Megatron Core", 2024, "nemo"),
-        ("", "MLPerf Training 4.0", 2024, "nemo"),
-        ("compile", "torchtitan", 2024, "compile-2024"),
-        ("compile", "torchtitan", 2025, "torchtitan"),
-        ("te", "DeepSpeed", 2024, "te"),  # not a stack like that of the program
-        ("", "", 2024, "megatron"),
-    ],
-)
+@cases
 def test_the_software_of_a_row_names_its_program(stack, software, year, named):
     row = {**ROW, "stack": stack, "software": software, "year": year}
     assert plan_of(row).plan.stack == named

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
 from perfmodel.analysis.sweep.expressions import SHORT, Expression
 from perfmodel.analysis.sweep.sample import Sample
+from perfmodel.columns import Column, Result
 from perfmodel.errors import ProblemError
 
 if TYPE_CHECKING:
@@ -28,15 +29,17 @@ Keep = Callable[["Rows"], np.ndarray]
 
 
 @dataclass(frozen=True)
-class Answer:
+class Answer(Result):
     """The answer to a query."""
 
     rows: list[dict[str, Any]]
     """Rows as plain values."""
-    matched: int
+    matched: Annotated[int, Column()]
     """Rows that met the condition."""
-    seen: int
+    seen: Annotated[int, Column(key="points")]
     """Rows of the sweep."""
+    operator: Annotated[str, Column(place=-1)] = ""
+    """The operator of the sweep."""
 
 
 class Rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from perfmodel.columns import ASIDE, DIFFERS, Column, text
@@ -13,7 +13,7 @@ from perfmodel.hardware.levels import together
 from perfmodel.prediction import counted_work
 from perfmodel.render.html.columns import hidden, telling
 from perfmodel.render.html.figures import Figure, roofline_figure
-from perfmodel.render.html.results import Results, case_key
+from perfmodel.render.html.results import Results
 from perfmodel.render.html.sections import Rows, Section
 from perfmodel.render.html.waterfall import joined
 from perfmodel.render.roofs import GENERIC, LEVELS, LINKS, Kernel, Roofs, roofs
@@ -29,16 +29,15 @@ _ABOUT = (
 
 
 def complete(results: Results) -> list[dict[str, Any]]:
-    """All cases, with their key, the operations that their rate counts, the intensities by the same
-    operations, and the type whose matrix rate applies."""
+    """All cases, with the operations that their rate counts, the intensities by these, and the type
+    whose matrix rate applies."""
     cases = []
-    for case in [*results.cases, *results.derived()]:
+    for case in results.cases:
         work = counted_work(case.get("useful_flops"), case.get("flops") or {})
         traffic = case.get("bytes") or {}
         element = ELEMENTS.get(str(case["problem"].get("dtype")))
         cases.append({
             **case,
-            "key": case_key(case["device"], case["problem"]),
             "work": work,
             "arithmetic_intensity": {
                 level: work / size for level, size in traffic.items() if size and work
@@ -67,10 +66,13 @@ def varying(cases: Sequence[Case]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def section(cases: Sequence[Case], bounds: Mapping[str, Roofs], results: Results) -> Section:
-    """The table of the cases; what is too much for it is told where one points at a case."""
+def section(
+    cases: Sequence[Case], bounds: Mapping[str, Roofs], effects: Collection[str]
+) -> Section:
+    """The table of the cases; what is too much for it is told where one points at a case. `effects`
+    are the keys of those with what-ifs."""
     names = list(dict.fromkeys(name for case in cases for name in case["problem"] if name != "op"))
-    rows = [dict(_row(case, bounds.get(case["device"]), results)) for case in cases]
+    rows = [dict(_row(case, bounds.get(case["device"]), effects)) for case in cases]
     memory = next((case["levels"]["hbm"] for case in cases if "hbm" in case["levels"]), "memory")
     order = [
         *(text(key, key) for key in ("device", "operator", "schedule", "implementation")),
@@ -99,14 +101,14 @@ def _numeric(rows: Sequence[Mapping[str, Any]], name: str) -> bool:
     return not any(isinstance(row.get(name), str | bool) for row in rows)
 
 
-def _row(case: Case, bound: Roofs | None, results: Results) -> Iterator[tuple[str, Any]]:
+def _row(case: Case, bound: Roofs | None, effects: Collection[str]) -> Iterator[tuple[str, Any]]:
     """The columns of a case."""
     yield from case["problem"].items()
     yield "device", case["device"]
     yield "operator", case.get("label") or case["algorithm"]
     for key in ("schedule", "implementation", "time_us", "low_us", "high_us", "footprint_bytes"):
         yield key, case.get(key)
-    if case["key"] in results.effects:
+    if case["key"] in effects:
         yield "after_us", case["time_us"]
     yield "limiter", case["levels"].get(case.get("limiter"), case.get("limiter"))
     yield "hbm_bytes", (case.get("bytes") or {}).get("hbm")

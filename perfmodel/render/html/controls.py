@@ -106,17 +106,15 @@ def terms(names: Sequence[str], note: str) -> Sequence[Markup]:
 def explorer(frames: Mapping[str, str], note: str) -> Sequence[Markup]:
     """The choices of the explorer, and the parts that the script fills; `frames` are the axes of
     its curves by the title of the operator."""
-    columns = [tag("col", class_=name) for name in ("name", "value", "bar", "rate", "limiter")]
-    words = "Devices by time: time, time on a log scale, rate and limiter"
-    caption = tag("caption", words, class_="hidden-text")
-    table = tag("table", caption, tag("colgroup", columns), tag("tbody"), class_="terms explorer")
+    caption = tag("caption", "Devices by time, with a bar on a log scale", class_="hidden-text")
+    table = tag("table", caption, tag("thead"), tag("tbody"), class_="explorer")
     search = tag("input", type="search", id="explorer-search")
     drawings = [tag("div", Markup(each), class_="drawing") for each in frames.values()]
     return (
-        tag("div", select("Operator", enumerate(frames), id="explorer-operator"),
+        tag("div", select("Question", enumerate(frames), id="explorer-operator"),
             tag("label", "Devices with ", search), class_="controls"),
         tag("div", class_="sliders", data_part=True),
-        tag("p", aria_live="polite", id="explorer-result", data_part=True),
+        tag("div", aria_live="polite", id="explorer-result", data_part=True),
         tag("div",
             tag("div", table, class_="scroll rows", tabindex=0, role="region",
                 aria_label="Devices by time", data_part=True),

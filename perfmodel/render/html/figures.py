@@ -180,7 +180,8 @@ def frame(operator: Mapping[str, Any], ident: str) -> str:
     """The axes of the explorer's curves of an operator: times over the first size. The script draws
     the curves."""
     name, sizes = operator["sizes"][0]["name"], operator["sizes"][0]["values"]
-    times = [us for answer in operator["times"].values() for us in answer["us"] if us]
+    every = ",".join(answer["us"] for answer in operator["times"].values())
+    times = [float(us) for us in every.split(",") if us]
     ends = ((min(sizes), min(times)), (max(sizes), max(times)))
     rows = [{name: float(size), "time_us": float(us)} for size, us in ends]
     dots = Dots(f"Time over {name}", [name], ["time_us"], measured="measured")

@@ -196,7 +196,14 @@ class Kind:
     sentences: Callable[[Sequence[Row]], Iterable[str]] | None = None
     """Makes further sentences of the rows."""
     cases: Callable[[Document], Iterable[dict[str, Any]]] | None = None
-    """Makes the cases for rooflines and for the table of cases."""
+    """Makes the cases for rooflines and for the table of cases: predictions as in the JSON Schema,
+    of which some lack terms, and perhaps with a `label`."""
+    needed: Sequence[str] = ()
+    """Keys under which every row has a value."""
+    effects: bool = False
+    """Whether its rows are what-ifs of cases, which are cases too where no other kind has them."""
+    sectioned: bool = True
+    """Whether its rows have a section, beside their cases."""
     leaders: str = ""
     """Heading of a table of each group's best row, where there are several of several rows."""
     late: bool = False

@@ -10,7 +10,7 @@ import numpy as np
 
 from perfmodel.columns import Row
 from perfmodel.networks.flops import USUAL
-from perfmodel.prediction import counted_work
+from perfmodel.prediction import columns, counted_work
 from perfmodel.quantities import kind_of
 from perfmodel.render.dots import Dots
 from perfmodel.render.html.kind import KINDS, Document, Kind, Stacks, own_rows
@@ -40,30 +40,91 @@ _LEFT_OUT = (
 """Columns of runs that the page omits; a network's layers follow from its name."""
 
 
-def _network_rows(document: Document) -> Iterator[dict[str, Any]]:
-    """The kernels of networks over all their layers, the host's time, and the whole."""
-    for network in document.rows:
-        common = {key: network[key] for key in ("network", "device", *_SETTING)}
-        total = network["time_us"]
+_SWEPT = ("limiter", *(key for key, (_, member, _) in columns().items() if not member))
+_NESTED = (
+    *("problem", "terms_us", "flops", "bytes", "arithmetic_intensity"),
+    *("footprints", "fits_at", "levels", "tile", "known"),
+)
+"""Members of a prediction whose own members are columns of a CSV."""
+
+
+def _predictions(document: Document) -> Iterator[dict[str, Any]]:
+    """Predictions as they are, or of a CSV with their members nested again."""
+    for row in document.rows:
+        members: dict[str, Any] = {"problem": {}}
+        for name, value in row.items():
+            group = next((key for key in _NESTED if name.startswith(f"{key}_")), None)
+            if group is None:
+                members[name] = value
+            elif value is not None:
+                members.setdefault(group, {})[name.removeprefix(f"{group}_")] = value
+        lines = members.get("assumptions")
+        if isinstance(lines, str):
+            members["assumptions"] = [line for line in lines.split("; ") if line]
+        yield members
+
+
+def _points(document: Document) -> Iterator[dict[str, Any]]:
+    """A sweep's flat rows as predictions."""
+    own = {"device", "case", "schedule", "implementation", "reason", *_SWEPT}
+    for row in document.rows:
+        flops, traffic = (
+            {name.removeprefix(prefix): row[name] for name in row if name.startswith(prefix)}
+            for prefix in ("flops_", "bytes_")
+        )
+        yield {
+            **{name: row.get(name) for name in ("device", "schedule", "implementation", *_SWEPT)},
+            "algorithm": str(document.head.get("operator", "")),
+            "problem": {
+                name: row[name]
+                for name in row
+                if name not in own and not name.startswith(("flops_", "bytes_", "tile_"))
+            },
+            "flops": flops,
+            "bytes": {name: value for name, value in traffic.items() if value is not None},
+        }
+
+
+def _changed(document: Document) -> Iterator[dict[str, Any]]:
+    """The cases of what-ifs."""
+    for row in document.rows:
+        yield {"algorithm": "", **{k: row[k] for k in ("device", "problem", "time_us", "limiter")}}
+
+
+def _graph_cases(document: Document) -> Iterator[dict[str, Any]]:
+    for graph in document.rows:
+        for node in graph["kernels"]:
+            label = f"{graph['graph']}: {node['kernel']}"
+            yield {**node["prediction"], "label": label, "part_of": graph["graph"]}
+
+
+def _tree_rows(document: Document) -> Iterator[dict[str, Any]]:
+    """The kernels of networks, over all their layers, and of graphs; the host's time, and the
+    total."""
+    for tree in document.rows:
+        settings = ("network", "graph", "device", *_SETTING)
+        common = {key: tree[key] for key in settings if key in tree}
+        total = tree["time_us"]
         rest = total
-        for kernel in network["kernels"]:
-            layers, way = kernel["layers"], kernel["pass"]
+        for kernel in tree["kernels"]:
+            layers, way = kernel.get("layers", 1), kernel.get("pass", "")
             times = {key: layers * kernel[key] for key in ("time_us", "low_us", "high_us")}
             rest -= times["time_us"]
             yield {
                 **common, "kernel": kernel["kernel"], "class": kernel["class"], **times,
-                "share": times["time_us"] / total, "layer": f"{kernel['segment']}, {way}",
+                "share": times["time_us"] / total, "layer": f"{kernel.get('segment')}, {way}",
                 "direction": way, "layers": layers, "limiter": kernel["limiter"],
                 "operator": kernel["operator"],
                 **{f"{unit}_flops": layers * count
                    for unit, count in kernel.get("flops", {}).items() if unit == "matrix"},
                 **{f"{level}_bytes": layers * size
                    for level, size in kernel.get("bytes", {}).items() if level == "hbm"},
+                **{key: kernel[key] for key in ("live_bytes", "scratch_bytes") if key in kernel},
             }  # fmt: skip
         names = ("kernel", "class", "layer", "direction", "limiter", "operator")
         if rest > 0:
             yield {**common, **dict.fromkeys(names, "host"), "time_us": rest, "share": rest / total}
-        ends = {key: network[key] for key in ("time_us", "low_us", "high_us")}
+        ends = {key: tree[key] for key in ("time_us", "low_us", "high_us")}
         yield {**common, **dict.fromkeys(names[:4], "all"), **ends, "share": 1.0}
 
 
@@ -74,7 +135,7 @@ def _classes(document: Document) -> Iterator[dict[str, Any]]:
         for name in dict.fromkeys(kernel["class"] for kernel in network["kernels"]):
             kernels = [kernel for kernel in network["kernels"] if kernel["class"] == name]
             if all("bytes" in kernel for kernel in kernels):
-                yield {**_class_case(network, name, kernels), "source": document.source}
+                yield _class_case(network, name, kernels)
 
 
 def _class_case(network: Row, name: str, kernels: Sequence[Row]) -> dict[str, Any]:
@@ -98,7 +159,6 @@ def _class_case(network: Row, name: str, kernels: Sequence[Row]) -> dict[str, An
         "flops": summed("flops"),
         "useful_flops": work,
         "bytes": traffic,
-        "arithmetic_intensity": {level: work / size for level, size in traffic.items() if size},
     }
 
 
@@ -187,9 +247,34 @@ _SERIES = ("collective", "library", "system", "device", "problem_ranks", "proble
 _MFU = f"mfu_{USUAL}"
 
 KINDS |= {
+    "predictions": Kind(
+        "Predictions", ("device", "algorithm", "time_us"), needed=("device", "time_us"),
+        cases=_predictions, sectioned=False,
+    ),
+    "rows": Kind(
+        "Points of a sweep", ("device", "case", "time_us", "reason"), needed=("device", "time_us"),
+        cases=_points, sectioned=False,
+    ),
+    "whatif": Kind(
+        "What-ifs", ("device", "problem", "what_if", "after_us"),
+        needed=("device", "problem", "time_us"), cases=_changed, effects=True, late=True,
+    ),
+    "graphs": Kind(
+        "Graphs: where the time goes",
+        ("graph", "device", "kernels", "time_us"),
+        named=("graph", "device"),
+        told=("time_us",),
+        best=("-time_us",),
+        charts=[replace(_LINES, pieces=("operator", "kernel"))],
+        first=("kernel", "operator", "time_us", "share"),
+        left_out="^(direction|layer|layers|class)$",
+        headers={"hbm_bytes": "memory traffic"},
+        rows=_tree_rows,
+        cases=_graph_cases,
+    ),
     "networks": Kind(
         "Networks: where the time goes",
-        ("by_class_us", "kernels"),
+        ("network", "by_class_us", "kernels"),
         named=("network", "device", *_SETTING),
         told=("time_us",),
         best=("-time_us",),
@@ -198,7 +283,7 @@ KINDS |= {
         first=("kernel", *_SETTING, "class", "time_us", "share", "network", "device", "layer"),
         left_out="^direction$",
         headers={"hbm_bytes": "memory traffic"},
-        rows=_network_rows,
+        rows=_tree_rows,
         cases=_classes,
     ),
     "network lines": Kind(

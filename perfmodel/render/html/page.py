@@ -61,11 +61,20 @@ class Contents:
     """What was read."""
 
 
+_EXPLORER = (
+    "How long does it take on a GPU that I do not have? Choose what to run and its sizes. Each "
+    "device's time is predicted from its data sheet and what is known of its libraries."
+)
+
+
 def contents(results: Results) -> Contents:
     """What the page of some results shows."""
     every = cases.complete(results)
     early, late = ([_named(s) for s in results.sections(late=late)] for late in (False, True))
-    counts = Counter(text for case in results.cases for text in case.get("assumptions") or ())
+    alone = (
+        case for case in every if not case.get("label")
+    )  # others are parts of a section's rows
+    counts = Counter(text for case in alone for text in case.get("assumptions") or ())
     for each in (*early, *late):
         counts.update(each.assumptions)
     sentences = [
@@ -73,7 +82,7 @@ def contents(results: Results) -> Contents:
         *(text for each in (*early, *late) for text in each.sentences),
         *results.sentences,
     ]
-    table = cases.section(every, cases.bounds_of(every), results)
+    table = cases.section(every, cases.bounds_of(every), results.effects)
     return Contents(sentences, every, table, early, late, dict(counts.most_common()), results)
 
 
@@ -90,13 +99,20 @@ def _named(each: Section) -> Section:
 
 
 def render(
-    results: Results, *, title: str, command: str, explorer: Mapping[str, Any] | None = None
+    results: Results,
+    *,
+    title: str,
+    command: str,
+    explorer: Mapping[str, Any] | None = None,
+    links: Mapping[str, str] | None = None,
 ) -> str:
-    """The page as HTML; the same bytes for the same results."""
+    """The page as HTML; the same bytes for the same results. `links` are other pages by what is
+    said of them."""
     content = contents(results)
     data: dict[str, Any] = {"title": title, "command": command, "tables": {}, "charts": {}}
-    words = content.sentences or ["No results were given: this page has the explorer alone."]
-    parts = [section("summary", "Summary", [tag("p", text) for text in words])]
+    words = content.sentences or [_EXPLORER]
+    pages = [tag("p", tag("a", text, href=page)) for text, page in (links or {}).items()]
+    parts = [section("summary", "Summary", [*(tag("p", text) for text in words), *pages])]
     parts += [_section(s, s.id or f"result-{i}", data) for i, s in enumerate(content.early)]
     parts += _cases(content, data)
     parts += [_section(s, s.id or f"late-{i}", data) for i, s in enumerate(content.late)]
@@ -166,9 +182,10 @@ def _cases(content: Contents, data: dict[str, Any]) -> list[Markup]:
                                                   else ())] for case in content.cases]  # fmt: skip
         called = [controls.called(content.table, row, names) for row in content.table.rows]
         parts.append(section("terms", "Terms of a case", controls.terms(called, _TERMS)))
-    effects = [content.results.effects.get(case["key"]) for case in content.cases]
+    every = content.results.effects
+    effects = [every.get(case["key"]) for case in content.cases]
     if any(effects):
-        moving = _moving(content)
+        moving = _moving(content, every)
         data["effects"] = effects
         reset = tag("p", tag("button", "As it is", type="button"))
         answer = tag("p", aria_live="polite", id="whatif-result")
@@ -177,18 +194,18 @@ def _cases(content: Contents, data: dict[str, Any]) -> list[Markup]:
     return [*parts, _section(content.table, "cases", data)]
 
 
-def _moving(content: Contents) -> dict[str, str]:
+def _moving(content: Contents, effects: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """The hardware numbers that change the time of some case by more than half a per cent."""
-    effects = content.results.effects
+    quantities = content.results.quantities
     ends = {
         name: [
             end is None or abs(math.log(end / case["time_us"])) > _STILL
             for case in content.cases
             for end in effects.get(case["key"], {}).get(name, ())
         ]
-        for name in content.results.quantities
+        for name in quantities
     }
-    return {name: title for name, title in content.results.quantities.items() if any(ends[name])}
+    return {name: title for name, title in quantities.items() if any(ends[name])}
 
 
 def _assumptions(counts: Mapping[str, int]) -> Markup:

@@ -1,4 +1,4 @@
-"""The contents of a page: predicted cases, and documents of every other kind of results."""
+"""The contents of a page: documents of every kind of results, and the predicted cases in them."""
 
 from __future__ import annotations
 
@@ -14,36 +14,31 @@ from perfmodel.render.html.sections import Section, table
 
 Made = TypeVar("Made")
 
+_MEMBERS = ("problem", "terms_us", "flops", "bytes", "levels", "tile", "known")
+"""Members of a case that have members of their own."""
+
 MOST = 5000
 """Limit on cases, and on rows of a kind, in one page; more would take over a second to draw."""
 
 
 @dataclass
 class Results:
-    """Collects what the readers find, in the order of the files."""
+    """Collects what files hold, in their order."""
 
-    cases: list[dict[str, Any]] = field(default_factory=list)
-    """Predictions as in the JSON Schema, with `source` and perhaps `label`; some lack terms."""
     documents: dict[str, list[Document]] = field(default_factory=dict)
-    """Documents of other kinds, by the name of the kind."""
+    """Documents, by the name of their kind."""
     tables: list[Section] = field(default_factory=list)
     """Tables of no known kind."""
     sentences: list[str] = field(default_factory=list)
-    """Sentences of readers for the summary."""
-    effects: dict[str, dict[str, list[float | None]]] = field(default_factory=dict)
-    """What-ifs by a case's key: hardware number → microseconds with it halved and doubled."""
-    quantities: dict[str, str] = field(default_factory=dict)
-    """Hardware numbers of the what-ifs, with their names."""
-
-    def add_case(self, row: Mapping[str, Any], source: str, label: str = "") -> None:
-        """Add a prediction. Raises `ProblemError` beyond `MOST`."""
-        _room(len(self.cases) + 1, "predictions")
-        self.cases.append({**row, "source": source, "label": label})
+    """Sentences for the summary, of documents without a kind."""
+    asked: list[Mapping[str, Any]] = field(default_factory=list)
+    """What-ifs of cases that were asked for the page."""
 
     def add_document(self, kind: str, document: Document) -> None:
         """Add a document of a kind. Raises `ProblemError` beyond `MOST` rows of that kind."""
         documents = self.documents.setdefault(kind, [])
-        _room(sum(len(d.rows) for d in (*documents, document)), f"rows of {kind}")
+        if sum(len(d.rows) for d in (*documents, document)) > MOST:
+            raise ProblemError(f"a page holds {MOST:,} rows of {kind} at most; choose some of them")
         documents.append(document)
 
     def add_table(self, title: str, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -54,6 +49,44 @@ class Results:
     def runs(self) -> list[Mapping[str, Any]]:
         """Measured runs of operators, as `compare --output` writes them."""
         return [row for d in self.documents.get(RUNS, ()) for row in d.rows]
+
+    @property
+    def cases(self) -> list[dict[str, Any]]:
+        """The cases of all kinds; those of what-ifs where no other kind has them.
+
+        Raises `TableError` for malformed rows.
+        """
+        cases: list[dict[str, Any]] = []
+        for name in sorted(self.documents, key=lambda name: KINDS[name].effects):
+            mine = _output(name, self.documents[name], partial(_cases, KINDS[name]))
+            known = {key_of(case) for case in cases} if KINDS[name].effects else None
+            for case in mine:
+                if known is None or key_of(case) not in known:
+                    cases.append(case)
+                    known = known and known | {key_of(case)}
+        return cases
+
+    @property
+    def effects(self) -> dict[str, dict[str, list[float | None]]]:
+        """What-ifs by a case's key: hardware number → microseconds with it halved and doubled."""
+        effects: dict[str, dict[str, list[float | None]]] = {}
+        for row in self._changes:
+            effects.setdefault(key_of(row), {})[row["quantity"]] = [
+                row["halved_us"], row["after_us"]
+            ]  # fmt: skip
+        return effects
+
+    @property
+    def quantities(self) -> dict[str, str]:
+        """Hardware numbers of the what-ifs, with their names."""
+        return {row["quantity"]: row["what_if"].removesuffix(" x2") for row in self._changes}
+
+    @property
+    def _changes(self) -> list[Mapping[str, Any]]:
+        documents = (d for name, group in self.documents.items() for d in group
+                     if KINDS[name].effects)  # fmt: skip
+        rows = [row for d in documents for row in d.rows] + self.asked
+        return [row for row in rows if row.get("quantity") is not None]
 
     @property
     def devices(self) -> list[str]:
@@ -70,23 +103,22 @@ class Results:
         return [
             section
             for name, documents in self.documents.items()
-            if KINDS[name].late == late
+            if KINDS[name].late == late and KINDS[name].sectioned
             for section in _output(name, documents, KINDS[name].sections)
-        ]
-
-    def derived(self) -> list[dict[str, Any]]:
-        """Cases that kinds make of their rows. Raises what `sections` raises."""
-        return [
-            case
-            for name, documents in self.documents.items()
-            for case in _output(name, documents, partial(_cases, KINDS[name]))
         ]
 
 
 def _cases(kind: Kind, documents: Sequence[Document]) -> Iterator[dict[str, Any]]:
-    if kind.cases is not None:
-        for document in documents:
-            yield from kind.cases(document)
+    """The cases of a kind. Raises `TypeError` for members that are not as a prediction has them."""
+    for document in documents if kind.cases is not None else ():
+        for case in kind.cases(document) if kind.cases is not None else ():
+            for name in _MEMBERS:
+                if not isinstance(case.get(name) or {}, Mapping):
+                    raise TypeError(f"{name}: no named numbers")
+            lines = case.get("assumptions") or []
+            if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
+                raise TypeError("assumptions: no list of texts")
+            yield {**case, "key": key_of(case), "source": document.source}
 
 
 def _output(
@@ -103,17 +135,13 @@ def _output(
         raise TableError(f"{sources}: {name} are not as perfmodel writes them: {fault}") from None
 
 
-def case_key(device: Any, problem: Mapping[str, Any]) -> str:
+def key_of(row: Mapping[str, Any]) -> str:
     """The key that a case and its what-ifs share: the device and the problem.
 
     Raises `TypeError` for a device that is not a name.
     """
+    device, problem = row["device"], row["problem"]
     if not isinstance(device, str):
         raise TypeError(f"a device is {device!r}; write its name")
     sizes = ", ".join(f"{name}={problem[name]}" for name in sorted(problem) if name != "op")
     return f"{device}: {sizes}"
-
-
-def _room(count: int, what: str) -> None:
-    if count > MOST:
-        raise ProblemError(f"a page holds {MOST:,} {what} at most; choose some of them")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from perfmodel.render.html.kinds import KINDS
 from perfmodel.render.problem import spoken
 from perfmodel.render.report import listed
 from perfmodel.render.terms import ABOUT
@@ -22,6 +23,7 @@ _SUBJECTS = {
     "fits": "What fits",
     "steps": "Training",
     "networks": "Time",
+    "graphs": "Time",
     "kernels": "Profile",
     "runs": "Measured runs",
 }
@@ -35,11 +37,11 @@ def sentences(cases: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def headline(results: Results) -> str:
     """A title: what was predicted, on which devices; empty without rows of a known kind."""
-    subjects = [
-        spoken(operator, fields) for operator, fields in shared_problems(results.cases).items()
-    ]
-    for name, documents in results.documents.items():
-        networks = [row.get("network") for d in documents for row in d.rows]
+    cases = [case for case in results.cases if not case.get("label")]
+    subjects = [spoken(operator, fields) for operator, fields in shared_problems(cases).items()]
+    kinds = {name: each for name, each in results.documents.items() if KINDS[name].sectioned}
+    for name, documents in kinds.items():
+        networks = [row.get("network") or row.get("graph") for d in documents for row in d.rows]
         names = listed(list(dict.fromkeys(str(name) for name in networks if name)), 40)
         subject = _SUBJECTS.get(name, name)
         subjects.append(f"{subject} of {names}" if names else subject)

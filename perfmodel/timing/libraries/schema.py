@@ -1,4 +1,4 @@
-"""The JSON Schema of a file of facts, from the dataclasses (`perfmodel.formats.generated`).
+"""The JSON Schema of a file of facts, from the dataclasses (`perfmodel.formats`).
 
 `soundness` checks what a schema of single keys cannot: a missing fallback, an empty menu.
 """

@@ -1,6 +1,12 @@
 // The explorer: sliders choose a case, the list has all devices' times, and the chart the times
 // over the first size of those ticked
 const explorer = data.explorer;
+const numbers = (text) => text.split(",").map((word) => (word ? Number(word) : null));
+for (const each of explorer.operators) {
+  each.useful = numbers(each.useful);
+  for (const times of Object.values(each.times))
+    for (const key of ["us", "first", "mfu"]) times[key] = numbers(times[key] ?? "");
+}
 function explore(section) {
   const [question, search] = section.querySelectorAll("#explorer-operator, #explorer-search");
   const [sliders, answer, list, chart] = section.querySelectorAll("[data-part]");
@@ -10,12 +16,31 @@ function explore(section) {
   let own = false; // whether the user has ticked any
   let at = []; // places of the sliders
   const operator = () => explorer.operators[question.value];
+  const size = (name) => operator().sizes.findIndex((each) => each.name === name);
+  const chosen = (name) => operator().sizes[size(name)].values[at[size(name)]];
+  // A range, its unit once where both ends have the same.
+  function between(low, high) {
+    const [number, unit] = low.split(" ");
+    return `${high.endsWith(` ${unit}`) ? number : low} – ${high}`;
+  }
+  // What a column shows of a device's answer: its heading, and the text of a cell.
+  const COLUMNS = {
+    time: ["time", ({ us }) => time(us)],
+    token: ["time a token", ({ us }) => time(us)],
+    range: ["80 % range", ({ us, range }) => between(...range.map((end) => time(us * end)))],
+    rate: ["rate", ({ us, useful }) => (useful ? si((useful / us) * 1e6, "FLOP/s") : "–")],
+    tokens: ["tokens/s a device", ({ us }) => si((chosen("batch") / chosen("devices") / us) * 1e6, "")],
+    first: ["first token", ({ first }) => si(first, "s")],
+    mfu: ["MFU", ({ mfu }) => `${mfu}%`],
+    limiter: ["limiter", ({ limiter }) => limiter],
+  };
   // A case in an operator's arrays: the first size varies slowest.
   function timed(device, index) {
     const times = operator().times[device];
     const place = operator().sizes.reduce((sum, { values }, i) => sum * values.length + index[i], 0);
-    const [us, useful] = [times?.us[place], operator().useful[place]];
-    return us && { us, useful, limiter: explorer.limiters[times.limiter[place]] };
+    const [us, first, mfu] = ["us", "first", "mfu"].map((key) => times?.[key]?.[place]);
+    const limiter = explorer.limiters[times?.limiter[place]];
+    return us && { us, first, mfu, limiter, range: times.range, useful: operator().useful[place] };
   }
   const words = () => search.value.toLowerCase().split(/[\s,]+/);
   const matches = (slug) => words().every((word) => slug.includes(word));
@@ -46,19 +71,27 @@ function explore(section) {
   // Why devices that have the words in their names are not in the list.
   function lacking() {
     const reasons = {};
-    for (const [i, why] of Object.entries(operator().lacking ?? {}))
-      if (matches(explorer.devices[i])) (reasons[why] ??= []).push(explorer.devices[i]);
-    return Object.entries(reasons).map(([why, slugs]) => ` Left out, ${why}: ${slugs.join(", ")}.`);
+    const small = "too little memory or no rate of the type";
+    for (const [i, slug] of explorer.devices.entries()) {
+      const why = operator().lacking[i] ?? (timed(i, at) ? null : small);
+      if (why && matches(slug)) (reasons[why] ??= []).push(slug);
+    }
+    const lines = Object.entries(reasons).map(([why, slugs]) => el("p", {}, `${why}: ${slugs.join(", ")}`));
+    const count = Object.values(reasons).flat().length;
+    return count ? [el("details", {}, el("summary", {}, `${count} left out`), lines)] : [];
   }
   function draw() {
     const rows = ranked();
     const [least, most] = [rows[0]?.us, rows.at(-1)?.us];
     const fastest = `devices; the fastest is ${rows[0]?.slug}, ${rows.length && time(least)}.`;
-    answer.textContent =
-      (rows.length
-        ? `${rows.length} of ${explorer.devices.length} ${fastest}`
-        : "No device with these words in its name has a time.") + lacking().join("");
-    const line = ({ slug, i, us, useful, limiter }) => {
+    const sentence = rows.length
+      ? `${rows.length} of ${explorer.devices.length} ${fastest}`
+      : "No device with these words in its name has a time.";
+    answer.replaceChildren(el("p", {}, sentence), ...lacking());
+    const cells = operator().columns.map((name) => COLUMNS[name]);
+    const heads = ["device", "", ...cells.map(([heading]) => heading)];
+    const line = (row) => {
+      const { slug, i, us } = row;
       const onchange = ({ target }) => {
         own = true;
         ticked[target.checked ? "add" : "delete"](i);
@@ -70,12 +103,12 @@ function explore(section) {
         "tr",
         {},
         el("th", { scope: "row" }, el("label", {}, tick, ` ${slug}`)),
-        el("td", { class: "number" }, time(us)),
         el("td", {}, bar(0, length, "sky")),
-        el("td", { class: "number" }, useful ? si((useful / us) * 1e6, "FLOP/s") : "–"),
-        el("td", {}, limiter),
+        cells.map(([, text]) => el("td", { class: "number" }, text(row))),
       );
     };
+    const header = heads.map((heading) => el("th", { scope: "col" }, heading));
+    list.querySelector("thead").replaceChildren(el("tr", {}, header));
     list.querySelector("tbody").replaceChildren(...rows.map(line));
     drawCurves();
   }
