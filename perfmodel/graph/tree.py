@@ -31,6 +31,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from perfmodel.columns import DIFFERS, HIGH, SOME, Column, Result, around, columns_of, row_of, span
+from perfmodel.count.exchanges import Exchange
 from perfmodel.frozen import dataclass
 from perfmodel.graph.live import Memory
 from perfmodel.graph.stretch import Stretch, joined
@@ -97,6 +98,8 @@ class Tree(Result):
     """Of a root seconds that it tells apart: forward and backward, or gaps and waiting."""
     memory: Memory | None = None
     """Of a root what the device's memory holds, where that is predicted."""
+    exchanges: tuple[Exchange, ...] = ()
+    """What its device exchanges with others."""
     assumptions: Annotated[tuple[str, ...], Column(place=1)] = ()
     """Of a root what was assumed where device, settings or graph leave it open, each once."""
 
@@ -175,6 +178,11 @@ class Tree(Result):
             if name := label(leaf):
                 seconds[name] = seconds.get(name, 0.0) + leaf.seconds
         return seconds
+
+    @property
+    def sent_bytes(self) -> float:
+        """Bytes that its device sends."""
+        return sum(float(exchange.sent_bytes) for exchange in self.exchanges)
 
     @property
     def operator(self) -> Annotated[str, Column("operator", when=SOME, rank=3, place=-1)]:
