@@ -107,13 +107,16 @@ def _tree_rows(document: Document) -> Iterator[dict[str, Any]]:
         total = tree["time_us"]
         rest = total
         for kernel in tree["kernels"]:
-            layers, way = kernel.get("layers", 1), kernel.get("pass", "")
+            layers = kernel.get("layers", 1)
             times = {key: layers * kernel[key] for key in ("time_us", "low_us", "high_us")}
             rest -= times["time_us"]
+            place = {} if "pass" not in kernel else {
+                "layer": f"{kernel['segment']}, {kernel['pass']}", "direction": kernel["pass"],
+                "layers": layers,
+            }  # fmt: skip
             yield {
                 **common, "kernel": kernel["kernel"], "class": kernel["class"], **times,
-                "share": times["time_us"] / total, "layer": f"{kernel.get('segment')}, {way}",
-                "direction": way, "layers": layers, "limiter": kernel["limiter"],
+                "share": times["time_us"] / total, **place, "limiter": kernel["limiter"],
                 "operator": kernel["operator"],
                 **{f"{unit}_flops": layers * count
                    for unit, count in kernel.get("flops", {}).items() if unit == "matrix"},
@@ -121,11 +124,12 @@ def _tree_rows(document: Document) -> Iterator[dict[str, Any]]:
                    for level, size in kernel.get("bytes", {}).items() if level == "hbm"},
                 **{key: kernel[key] for key in ("live_bytes", "scratch_bytes") if key in kernel},
             }  # fmt: skip
-        names = ("kernel", "class", "layer", "direction", "limiter", "operator")
+        names = ("kernel", "class", *(("layer", "direction") if "network" in tree else ()))
         if rest > 0:
-            yield {**common, **dict.fromkeys(names, "host"), "time_us": rest, "share": rest / total}
+            host = dict.fromkeys((*names, "limiter", "operator"), "host")
+            yield {**common, **host, "time_us": rest, "share": rest / total}
         ends = {key: tree[key] for key in ("time_us", "low_us", "high_us")}
-        yield {**common, **dict.fromkeys(names[:4], "all"), **ends, "share": 1.0}
+        yield {**common, **dict.fromkeys(names, "all"), **ends, "share": 1.0}
 
 
 def _classes(document: Document) -> Iterator[dict[str, Any]]:
@@ -274,7 +278,7 @@ KINDS |= {
     ),
     "networks": Kind(
         "Networks: where the time goes",
-        ("network", "by_class_us", "kernels"),
+        ("by_class_us", "kernels"),
         named=("network", "device", *_SETTING),
         told=("time_us",),
         best=("-time_us",),
