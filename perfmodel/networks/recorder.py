@@ -47,6 +47,9 @@ class Recorder:
     """Kernels in launch order."""
     kinds: list[str] = field(default_factory=list)
     """Class of each kernel, one of `perfmodel.graph.tree.KINDS`."""
+    rules: list[str] = field(default_factory=list)
+    """What the gradient of each kernel is known by beside its problem: the name of a map, `nk` for
+    a product with B stored by rows of n; else empty."""
     exchanges: list[Exchanged] = field(default_factory=list)
     """Exchanges among devices, between the kernels."""
     tensors: dict[str, Tensor] = field(default_factory=dict)
@@ -73,6 +76,7 @@ class Recorder:
         implementation: str | None = None,
         part: Iterable[str] = (),
         repeat: int = 1,
+        rule: str = "",
     ) -> None:
         """Record a kernel, launched `repeat` times. Operands named in `part` are read or written in
         part."""
@@ -96,6 +100,7 @@ class Recorder:
             )
         )
         self.kinds.append(kind)
+        self.rules.append(rule)
 
     def exchange(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from perfmodel.elements import element
@@ -71,3 +71,8 @@ class Weight:
     def active(self) -> int:
         """Parameters that one token meets."""
         return (self.chosen or self.count) * math.prod(self.shape)
+
+
+def gradient_of(value: Value, mark: str) -> Value:
+    """The gradient tensor of a value, as made by the operation `mark`."""
+    return replace(value, name=f"d({value.name}) of {mark}")

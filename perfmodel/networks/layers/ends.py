@@ -7,7 +7,7 @@ from perfmodel.networks.network import SelfAttention
 from perfmodel.networks.operations.embedding import Embedding
 from perfmodel.networks.operations.linear import Linear
 from perfmodel.networks.operations.loss import Loss
-from perfmodel.networks.operations.maps import Dropout, activation, tanh
+from perfmodel.networks.operations.maps import Dropout, activation
 from perfmodel.networks.value import Value, Weight
 
 # Per cent of tokens that BERT predicts (1810.04805, section 3.1).
@@ -59,7 +59,7 @@ def _pooler(layer: Layer, x: Value) -> None:
     setting = layer.setting
     first = Value("first tokens", setting.batch, x.cols, x.dtype)
     pool = layer.one(Linear("pooler", setting, first, x.cols, bias=True))
-    pool = layer.one(tanh("pooler activation", setting, pool))
+    pool = layer.one(activation("pooler activation", setting, pool, "tanh", None))
     if layer.network.head == "pretraining":
         layer.add(Linear("next sentence", setting, pool, 2, bias=True))
 

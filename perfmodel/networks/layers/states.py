@@ -104,4 +104,4 @@ def _normed(layer: Layer, state: State, y: Value, width: int, name: str) -> Valu
 def gated(layer: Layer, x: Value, gate: Value, name: str) -> Value:
     """An output scaled by the sigmoid of a gate."""
     passes = (Pass("sigmoid"), Pass("mul", reads=2))
-    return layer.one(Map(name, layer.setting, (gate, x), passes, (gate, x)))
+    return layer.one(Map(name, layer.setting, (gate, x), passes))

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from perfmodel.algorithms import Matmul, Rowwise
 from perfmodel.networks.operations.maps import Pass, chain
-from perfmodel.networks.operations.operation import Gradients, Operation, gradient_of
+from perfmodel.networks.operations.operation import Gradients, Operation
 from perfmodel.networks.recorder import Recorder
-from perfmodel.networks.value import Value, Weight
+from perfmodel.networks.value import Value, Weight, gradient_of
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,9 @@ class Adapted(Operation):
                 read = Rowwise("pointwise", y.rows, y.cols, y.dtype, outputs=0)
                 part = ("X", "Y")  # the product has written the sum
                 to.run(
-                    f"{y.name} sum", "pointwise", read, {"X": (base, delta)}, {"Y": y}, part=part
-                )
+                    f"{y.name} sum", "pointwise", read, {"X": (base, delta)}, {"Y": y}, part=part,
+                    rule="add",
+                )  # fmt: skip
                 continue
             term = delta if stack.joins_maps else renamed(delta, "scaled")
             if term != delta:
@@ -55,16 +56,6 @@ class Adapted(Operation):
                 chain(to, f"{y.name} scale", "pointwise", scale, (delta,), (term,))
             add = (Pass("add", reads=2),)
             chain(to, f"{y.name} sum", "pointwise", add, (base, term), (y,))
-
-    def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
-        """The gradient of a sum is that of both; the adapter's is scaled."""
-        stack = self.setting.stack
-        if stack.joins_maps or stack.fused_adapters:
-            return (*gradients, *gradients)
-        scaled = tuple(gradient_of(delta, self.name) for delta in self.deltas)
-        for dy, delta in zip(gradients, scaled, strict=True):
-            chain(to, f"{delta.name} scale", "pointwise", (Pass("mul_scalar"),), (dy,), (delta,))
-        return (*gradients, *scaled)
 
 
 @dataclass(frozen=True)
@@ -97,11 +88,6 @@ class Magnitude(Operation):
     def weights(self) -> tuple[Weight, ...]:
         """m, a number a column."""
         return (Weight(f"{self.name}.magnitude", (self.base.cols,), "vector"),)
-
-    @property
-    def saves(self) -> tuple[Value, ...]:
-        """Both outputs, for the gradient of m."""
-        return self.inputs
 
     def forward(self, to: Recorder) -> None:
         """A·B, its sum with W, the norm of each column, and the rescaled sum."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.algorithms.declaredproblem import DeclaredProblem
@@ -11,13 +11,11 @@ from perfmodel.algorithms.library import load
 from perfmodel.elements import element
 from perfmodel.networks.network import Indexer, SelfAttention
 from perfmodel.networks.operations.maps import Pass, chain
-from perfmodel.networks.operations.operation import Gradients, Operation, gradient_of
+from perfmodel.networks.operations.operation import Operation
 from perfmodel.networks.recorder import Operands, Recorder
 from perfmodel.networks.value import Value, Weight
 
 _Operand = Value | tuple[Value, ...]
-_Three = tuple[tuple[Value, ...], tuple[Value, ...], tuple[Value, ...]]
-"""Queries, keys and values, each of one tensor or several side by side."""
 
 
 @dataclass(frozen=True)
@@ -73,26 +71,15 @@ class AttentionOperation(Operation):
         cols = self.heads * self.of.value_width
         return (Value(f"{self.name}.out", self.tokens, cols, self.data),)
 
-    def _gradients(self) -> _Three:
-        """Gradients of queries, keys and values."""
-        groups = (self.q, self.k, self.v)
-        q, k, v = (tuple(gradient_of(x, self.name) for x in group) for group in groups)
-        return q, k, v
-
 
 @dataclass(frozen=True)
 class FusedAttention(AttentionOperation):
     """One kernel forward; backward, kernels that recompute the scores."""
 
     @property
-    def saves(self) -> tuple[Value, ...]:
-        """Inputs and output."""
-        return (*self.inputs, *self.outputs)
-
-    @property
     def statistics(self) -> tuple[Value, ...]:
         """Log-sum-exp of the scores: a number for each query and head."""
-        return (Value(f"{self.name}.lse", self.tokens, self.heads, "fp32"),)
+        return (Value(f"{self.name}.L", self.tokens, self.heads, "fp32"),)
 
     def problem(self, direction: str) -> Attention:
         """The attention operator of one pass; independent chunks count as sequences, and keys that
@@ -136,23 +123,6 @@ class FusedAttention(AttentionOperation):
             return ()
         return tuple(name for group in operands for name in group)
 
-    def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
-        """One operator: it recomputes the scores and makes the three gradients."""
-        groups = self._gradients()
-        (statistic,) = self.statistics
-        reads: Operands = {
-            "Q": self.q, "K": self.k, "V": self.v, "dO": gradients[0], "O": self.outputs[0],
-            "L": statistic,
-        }  # fmt: skip
-        writes = dict(zip(("dQ", "dK", "dV"), groups, strict=True))
-        kernel = self.setting.flash_kernel()
-        name = f"{self.name}.gradient"
-        to.run(
-            name, "attention", self.problem("bwd"), reads, writes, implementation=kernel,
-            part=self._part(reads, writes),
-        )  # fmt: skip
-        return tuple(x for group in groups for x in group)
-
 
 @dataclass(frozen=True)
 class KeyChoice(Operation):
@@ -189,10 +159,6 @@ class KeyChoice(Operation):
         best = Rowwise("softmax", queries, keys, "fp32")
         chosen = Value(f"{self.name}.chosen", queries, keys, "fp32")
         to.run(f"{self.name}.best", "attention", best, {"X": scores}, {"Y": chosen})
-
-    def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
-        """Nothing."""
-        return ()
 
 
 def index_problem(
@@ -263,16 +229,6 @@ class UnfusedAttention(AttentionOperation):
         """The softmax's result."""
         return self._scores("weights", "fp32" if self._wide_softmax else "")
 
-    @property
-    def saves(self) -> tuple[Value, ...]:
-        """Inputs of the products, the softmax's result, and what its dropout kept."""
-        values = [*(x for group in self._operands for x in group), self.weights_of]
-        if self._wide_softmax and not self.dropout:
-            values.append(self._scores("narrow"))
-        if self.dropout:
-            values += [self._scores("mask", "int8"), self._scores("dropped")]
-        return tuple(values)
-
     def _product(
         self,
         tape: Recorder,
@@ -281,11 +237,12 @@ class UnfusedAttention(AttentionOperation):
         a: _Operand,
         b: _Operand,
         c: _Operand,
+        stored: str = "",
     ) -> None:
         """A batched product of `sizes` rows, columns and inner extent."""
         problem = Matmul(*sizes, self.pairs, self.setting.multiplied)
         name, reads = f"{self.name}.{mark}", {"A": a, "B": b}
-        tape.run(name, "matmul", problem, reads, {"C": c}, implementation="torch")
+        tape.run(name, "matmul", problem, reads, {"C": c}, implementation="torch", rule=stored)
 
     def _copies(
         self, tape: Recorder, mark: str, pairs: Sequence[tuple[_Operand, _Operand]]
@@ -319,7 +276,7 @@ class UnfusedAttention(AttentionOperation):
             self._copies(to, "copy", [(self.q, q), (self.k, k), (self.v, v)])
         width, value = self.of.score_width, self.of.value_width
         scores = self._scores("scores")
-        self._product(to, "scores", (self.seq_q, self.seq_kv, width), q, k, scores)
+        self._product(to, "scores", (self.seq_q, self.seq_kv, width), q, k, scores, "nk")
         masked = scores
         if self._passes():
             masked = self._scores("masked", "fp32" if self._eager_softmax else "")
@@ -372,84 +329,6 @@ class UnfusedAttention(AttentionOperation):
         tape.run(f"{self.name}.dropout", "pointwise", problem, reads, {"Y": output, "W": mask})
         return output
 
-    def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
-        """The backward kernels: two products, dropout, softmax, mask and scale, two products,
-        copies."""
-        q, k, v = self._operands
-        name, value, width = self.name, self.of.value_width, self.of.score_width
-        do = gradients[0]
-        if self._needs_copies:
-            copy = Value(f"{name}.d laid", self.score_rows, value, do.dtype)
-            self._copies(to, "gradient copy", [(do, copy)])
-            do = copy
-        weights = self.weights_of
-        if self.dropout:
-            weights = self._scores("dropped")
-        elif self._wide_softmax:
-            weights = self._scores("narrow")
-        dv = _all_gradients(v, name)
-        dp = self._scores("d weights")
-        self._product(to, "d values", (self.seq_kv, value, self.seq_q), weights, do, dv)
-        self._product(to, "d weights", (self.seq_q, self.seq_kv, value), do, v, dp)
-        ds = self._softmax_gradient(to, self._dropout_gradient(to, dp))
-        dq, dk = _all_gradients(q, name), _all_gradients(k, name)
-        self._product(to, "d queries", (self.seq_q, width, self.seq_kv), ds, k, dq)
-        self._product(to, "d keys", (self.seq_kv, width, self.seq_q), ds, q, dk)
-        grads: _Three = (dq, dk, dv)
-        if self._needs_copies:
-            copies = self._gradients()
-            self._copies(to, "gradient copy back", list(zip(grads, copies, strict=True)))
-            grads = copies
-        return tuple(x for group in grads for x in group)
-
-    def _dropout_gradient(self, tape: Recorder, dp: Value) -> Value:
-        """The gradient through dropout, cast to fp32 where autocast runs the softmax in fp32."""
-        if not self.dropout and not self._wide_softmax:
-            return dp
-        gradient = self._scores("d softmax", self.weights_of.dtype)
-        if not self.dropout:
-            passes = (Pass("copy", "data", "fp32"),)
-            chain(tape, f"{self.name}.widen", "pointwise", passes, (dp,), (gradient,))
-            return gradient
-        mask = self._scores("mask", "int8")
-        problem = Rowwise(
-            "pointwise",
-            dp.rows,
-            dp.cols,
-            dp.dtype,
-            output_dtype=gradient.dtype if gradient.dtype != dp.dtype else None,
-            also_inputs=1,
-            also_dtype="int8",
-        )
-        reads = {"X": dp, "U": mask}
-        tape.run(f"{self.name}.dropout gradient", "pointwise", problem, reads, {"Y": gradient})
-        return gradient
-
-    def _softmax_gradient(self, tape: Recorder, dp: Value) -> Value:
-        """Gradient of the softmax, then of mask and scale."""
-        weights = self.weights_of
-        ds = self._scores("d scores", dp.dtype)
-        problem = Rowwise("softmax", dp.rows, dp.cols, dp.dtype, direction="bwd")
-        name, reads = f"{self.name}.softmax gradient", {"Y": weights, "dY": dp}
-        library = self.setting.stack.library
-        tape.run(name, "softmax", problem, reads, {"dX": ds}, implementation=library)
-        data = self.data  # an additive mask passes its gradient through unchanged
-        passes = [Pass(p.variant, data, data) for p in self._passes() if p.variant != "add"]
-        if self._eager_softmax:
-            maps = [replace(p, reads_type="fp32", writes_type="fp32") for p in passes[::-1]]
-            passes = [replace(o, writes_type=data) if o.variant == "copy" else o for o in maps]
-        elif self._wide_softmax:
-            passes.insert(0, Pass("copy", "fp32", data))
-        if not passes:
-            return ds
-        gradient = self._scores("d product")
-        chain(tape, f"{self.name}.mask gradient", "pointwise", passes, (ds,), (gradient,))
-        return gradient
-
 
 def _bytes(operand: _Operand) -> float:
     return sum(v.bytes for v in (operand if isinstance(operand, tuple) else (operand,)))
-
-
-def _all_gradients(group: tuple[Value, ...], mark: str) -> tuple[Value, ...]:
-    return tuple(gradient_of(x, f"{mark}, by head") for x in group)

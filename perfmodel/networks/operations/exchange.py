@@ -24,9 +24,9 @@ from typing import Literal, cast, get_args
 
 from perfmodel.algorithms import Matmul
 from perfmodel.collectives.router import Router
-from perfmodel.networks.operations.operation import Gradients, Unary, gradient_of
+from perfmodel.networks.operations.operation import Gradients, Unary
 from perfmodel.networks.recorder import Recorder
-from perfmodel.networks.value import Value
+from perfmodel.networks.value import Value, gradient_of
 from perfmodel.operators.mesh import crossing
 
 Way = Literal["copy", "reduce", "gather", "scatter", "dispatch", "collect", "circulate"]

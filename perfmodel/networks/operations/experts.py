@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 from perfmodel.algorithms import Rowwise
-from perfmodel.networks.operations.operation import Gradients, Unary, gradient_of
+from perfmodel.networks.operations.operation import Gradients, Unary
 from perfmodel.networks.recorder import Recorder
-from perfmodel.networks.value import Value
+from perfmodel.networks.value import Value, gradient_of
 
 
 def touched(experts: int, chosen: int, tokens: int) -> float:
@@ -43,11 +43,6 @@ def busiest(experts: int, met: float, devices: int) -> float:
 class Choice(Unary):
     """Softmax of the router's scores, tokens × experts, and the choice of the largest (top-k)."""
 
-    @property
-    def saves(self) -> tuple[Value, ...]:
-        """The weights."""
-        return self.outputs
-
     def forward(self, to: Recorder) -> None:
         """A softmax, and a pass over it."""
         x, y = self.x, self.outputs[0]
@@ -55,14 +50,6 @@ class Choice(Unary):
         to.run(self.name, "pointwise", problem, {"X": x}, {"Y": y})
         maximum = Rowwise("pointwise", x.rows, x.cols, x.dtype, outputs=0)
         to.run(f"{self.name}.largest", "pointwise", maximum, {"X": y}, {})
-
-    def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
-        """The gradient of the softmax."""
-        gradient = gradient_of(self.x, self.name)
-        problem = Rowwise("softmax", self.x.rows, self.x.cols, self.x.dtype, direction="bwd")
-        reads = {"Y": self.outputs[0], "dY": gradients[0]}
-        to.run(f"{self.name}.gradient", "pointwise", problem, reads, {"dX": gradient})
-        return (gradient,)
 
 
 @dataclass(frozen=True)
@@ -80,12 +67,6 @@ class Permute(Unary):
     def forward(self, to: Recorder) -> None:
         """A gather: reads of repeated rows hit the caches."""
         _row_copies(to, self.name, self.x, self.outputs[0])
-
-    def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
-        """Rows summed into their tokens."""
-        gradient = gradient_of(self.x, self.name)
-        _row_sums(to, f"{self.name}.gradient", gradients[0], gradient)
-        return (gradient,)
 
 
 @dataclass(frozen=True)
@@ -107,19 +88,13 @@ class Combine(Unary):
         """Tokens × hidden."""
         return (replace(self.x, name=f"{self.name}.out", rows=self.tokens),)
 
-    @property
-    def saves(self) -> tuple[Value, ...]:
-        """The rows, for the weights' gradient."""
-        return (self.x,)
-
     def forward(self, to: Recorder) -> None:
         """One pass."""
         _row_sums(to, self.name, self.x, self.outputs[0])
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
         """Gathered rows of the gradient, and dot products for the gradient of the weights."""
-        gradient = gradient_of(self.x, self.name)
-        _row_copies(to, f"{self.name}.gradient", gradients[0], gradient)
+        gradient, _ = super().backward(to, gradients)
         dots = Rowwise("pointwise", self.x.rows, self.x.cols, self.x.dtype, inputs=2, outputs=0)
         reads = {"X": (self.x, gradient)}
         scores = gradient_of(self.weights_of, self.name)

@@ -11,7 +11,7 @@ from perfmodel.algorithms.matmul import matmul_format
 from perfmodel.elements import element
 from perfmodel.networks.finetuning import Stored
 from perfmodel.networks.operations.maps import Pass, chain
-from perfmodel.networks.operations.operation import Gradients, Unary, gradient_of
+from perfmodel.networks.operations.operation import Gradients, Unary
 from perfmodel.networks.recorder import Operands, Recorder
 from perfmodel.networks.value import Value, Weight
 
@@ -75,11 +75,6 @@ class Linear(Unary):
         return (*parameters, self._parameter("bias", (self.out,), self.owned or self.groups))
 
     @property
-    def saves(self) -> tuple[Value, ...]:
-        """X, for the weight's gradient, in the type of the product."""
-        return (self._operand(self.x, "cast"),) if self.setting.trains else ()
-
-    @property
     def multiplied(self) -> str:
         """Type of the product."""
         return self.dtype or self.setting.dtype
@@ -92,7 +87,9 @@ class Linear(Unary):
         repeat = self.groups if self.setting.stack.experts_apart else 1
         problem = Matmul(m, n, k, self.groups // repeat, self.multiplied)
         name = f"{self.name}{mark}"
-        tape.run(name, "matmul", problem, reads, out, implementation="torch", repeat=repeat)
+        tape.run(
+            name, "matmul", problem, reads, out, implementation="torch", repeat=repeat, rule="nk"
+        )
 
     @property
     def _type(self) -> str:
@@ -113,7 +110,8 @@ class Linear(Unary):
             cast = Rowwise(
                 "pointwise", value.rows, value.cols, value.dtype, output_dtype=operand.dtype
             )
-            tape.run(f"{self.name}.{mark}", "pointwise", cast, {"X": value}, {"Y": operand})
+            name, reads = f"{self.name}.{mark}", {"X": value}
+            tape.run(name, "pointwise", cast, reads, {"Y": operand}, rule="quantise")
         return operand
 
     def forward(self, to: Recorder) -> None:
@@ -152,34 +150,22 @@ class Linear(Unary):
         tape.run(f"{self.name}.{mark}", "pointwise", problem, {"X": source}, {"Y": narrow})
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
-        """Two products, dgrad and wgrad, and the bias's column sum; of frozen weights dgrad
-        alone."""
-        dys = tuple(gradients)
-        rows, k = self.x.rows // self.groups, self.x.cols
-        dy = tuple(self._cast_operand(to, each, f"cast {i}") for i, each in enumerate(dys))
-        dx = gradient_of(self.x, self.name)
-        if self.setting.gradients != "weights":
-            if self.setting.stored is not None:
-                self._dequantise(to, self.setting.stored)
-            w = to.weight(self.matrix, self._type)
-            self._run_product(to, ".dgrad", (rows, k, self.out), {"A": dy, "B": w}, {"C": dx})
+        """Its products, and what runs beside them: a stored weight's dequantisation, the
+        accumulation of the weight's gradient, the bias's column sum."""
+        if self.setting.stored is not None and self.setting.gradients != "weights":
+            self._dequantise(to, self.setting.stored)
+        dxs = super().backward(to, gradients)
         if not self.setting.trains:
-            return (dx,)
-        self._weight_gradient(to, dy)
-        if self.bias:
-            b = self._bias_sum(dys)
-            to.run(f"{self.name}.bias gradient", "pointwise", b, {"X": dys}, {})
-        return (dx,)
-
-    def _weight_gradient(self, tape: Recorder, dy: tuple[Value, ...]) -> None:
-        rows, k = self.x.rows // self.groups, self.x.cols
-        (x,) = self.saves
-        dtype = matmul_format(self.multiplied).output
-        grad = Value(f"d({self.matrix.name})", self.groups * self.out, k, dtype)
-        self._run_product(tape, ".wgrad", (self.out, k, rows), {"A": dy, "B": x}, {"C": grad})
+            return dxs
+        rows, dtype = self.groups * self.out, matmul_format(self.multiplied).output
+        grad = Value(f"d({self.matrix.name})", rows, self.x.cols, dtype)
         mode = self.setting.stack.main_gradients
         if mode == "fused" or (mode == "apart" and grad.dtype == "bf16"):
-            self._accumulate(tape, grad, apart=mode == "apart")
+            self._accumulate(to, grad, apart=mode == "apart")
+        if self.bias:
+            b, dys = self._bias_sum(gradients), {"X": tuple(gradients)}
+            to.run(f"{self.name}.bias gradient", "pointwise", b, dys, {})
+        return dxs
 
     def _accumulate(self, tape: Recorder, grad: Value, *, apart: bool) -> None:
         """The fp32 accumulation of weight gradients over a step, by a kernel of its own, or read
@@ -198,7 +184,7 @@ class Linear(Unary):
         after = Value(f"main {grad.name} new", grad.rows, grad.cols, _SPARED)
         tape.run(f"{self.name}.main gradient", "pointwise", size, {"X": before}, {"Y": after})
 
-    def _bias_sum(self, dys: tuple[Value, ...]) -> Rowwise:
+    def _bias_sum(self, dys: Sequence[Value]) -> Rowwise:
         # Norms of heads hand back gradients of rows by head: as many elements.
         rows, elements = self.x.rows, sum(each.rows * each.cols for each in dys)
         return Rowwise("pointwise", rows, elements // rows, dys[0].dtype, outputs=0)

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from perfmodel.algorithms import Rowwise
+from perfmodel.algorithms.declaredproblem import DeclaredProblem
+from perfmodel.algorithms.library import load
 from perfmodel.networks.operations.maps import Pass, chain
-from perfmodel.networks.operations.operation import Gradients, Unary, gradient_of
+from perfmodel.networks.operations.operation import Gradients, Unary
 from perfmodel.networks.recorder import Recorder
-from perfmodel.networks.value import Value
+from perfmodel.networks.value import Value, gradient_of
 
 # Megatron-LM's vocabulary-parallel loss (tensor_parallel/cross_entropy.py): in fp32 the maximum,
 # less the maximum, exponentials, their sum, the quotient; backward the product with the loss's
@@ -23,6 +25,10 @@ _BY_PARTS = (
     Pass("div", "fp32", "fp32"),
 )
 _BY_PARTS_BACK = Pass("mul_scalar", "fp32", "fp32")
+
+
+_NUMBERS = ("label", "loss")
+"""Numbers a token beside the logits: the target, and its loss."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +74,16 @@ class Loss(Unary):
         return replace(self.x, name=f"{self.name}.{part}", dtype="fp32")
 
     @property
-    def saves(self) -> tuple[Value, ...]:
-        """The fp32 log-softmax, or the logits that the gradient overwrites."""
-        return (self._fp32_value("softmax") if self._form in ("eager", "parts") else self.x,)
+    def statistics(self) -> tuple[Value, ...]:
+        """The logarithm of the sum of a row's exponentials, where no softmax is kept."""
+        if self._form in ("eager", "parts"):
+            return ()
+        return (Value(f"{self.name}.lse", self.x.rows, 1, "fp32"),)
+
+    @property
+    def _softmax(self) -> Value:
+        """The softmax that `parts` keeps, or the logarithm of it that `eager` does."""
+        return self._fp32_value("softmax")
 
     def forward(self, to: Recorder) -> None:
         """Cast and softmax, a pass for each step, or one reading pass.
@@ -81,12 +94,15 @@ class Loss(Unary):
         x = self.x
         if self._form == "parts":
             passes = [p for p in _BY_PARTS if x.dtype != "fp32" or p.variant != "copy"]
-            chain(to, self.name, "loss", passes, (x,), self.saves)
+            chain(to, self.name, "loss", passes, (x,), (self._softmax,))
         elif self._form == "eager":
             self._eager_forward(to)
         else:
-            problem = Rowwise("pointwise", x.rows, x.cols, x.dtype, "exp", outputs=0)
-            to.run(self.name, "loss", problem, {"X": x}, {})
+            sizes = {"tokens": x.rows, "vocabulary": x.cols}
+            problem = DeclaredProblem(load("softmax-cross-entropy"), sizes, x.dtype)
+            label, loss = (Value(f"{self.name}.{part}", x.rows, 1, "fp32") for part in _NUMBERS)
+            writes = {"loss": loss, "lse": self.statistics[0]}
+            to.run(self.name, "loss", problem, {"Z": x, "label": label}, writes)
         if self.setting.shards.tensor > 1:
             for part in ("maximum", "sum", "target"):
                 statistic = Value(f"{self.name}.{part}", x.rows, 1, "fp32")
@@ -101,26 +117,21 @@ class Loss(Unary):
             x = copy
         problem = Rowwise("softmax", x.rows, x.cols, "fp32")
         library = self.setting.stack.library
-        tape.run(self.name, "loss", problem, {"X": x}, {"Y": self.saves[0]}, implementation=library)
+        tape.run(self.name, "loss", problem, {"X": x}, {"Y": self._softmax}, implementation=library)
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
-        """Softmax minus the one-hot target, cast back; or in place."""
+        """That of its kernels, from the gradient of one number a token; `parts` has a function of
+        its own (Megatron-LM, _VocabParallelCrossEntropy.backward)."""
         x, name = self.x, f"{self.name}.gradient"
-        gradient = gradient_of(x, self.name)
-        back = [] if x.dtype == "fp32" else [Pass("copy", "fp32", x.dtype)]
         if self._form == "parts":
-            chain(to, name, "loss", [_BY_PARTS_BACK, *back], self.saves, (gradient,))
-        elif self._form == "eager":
-            seed = self._fp32_value("target")
-            fill = Rowwise("pointwise", x.rows, x.cols, "fp32", inputs=0)
-            to.run(f"{self.name}.target", "loss", fill, {"X": ()}, {"Y": seed})
-            dx = self._fp32_value("gradient") if back else gradient
-            problem = Rowwise("softmax", x.rows, x.cols, "fp32", direction="bwd")
-            reads, library = {"Y": self.saves[0], "dY": seed}, self.setting.stack.library
-            to.run(name, "loss", problem, reads, {"dX": dx}, implementation=library)
-            if back:
-                chain(to, f"{self.name}.cast back", "loss", back, (dx,), (gradient,))
-        else:
-            problem = Rowwise("pointwise", x.rows, x.cols, x.dtype, "exp")
-            to.run(name, "loss", problem, {"X": x}, {"Y": gradient})
-        return (gradient,)
+            back = [] if x.dtype == "fp32" else [Pass("copy", "fp32", x.dtype)]
+            gradient = gradient_of(x, self.name)
+            chain(to, name, "loss", [_BY_PARTS_BACK, *back], (self._softmax,), (gradient,))
+            return (gradient,)
+        if self._form != "eager":
+            given = Value(f"d({self.name})", x.rows, 1, "fp32")
+            return self.derived(to, {f"{self.name}.loss": given})
+        seed = self._fp32_value("target")  # of all log-softmax only the target's has a gradient
+        fill = Rowwise("pointwise", x.rows, x.cols, "fp32", inputs=0)
+        to.run(f"{self.name}.target", "loss", fill, {"X": ()}, {"Y": seed})
+        return self.derived(to, {self._softmax.name: seed})

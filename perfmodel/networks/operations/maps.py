@@ -6,17 +6,16 @@ kernel, as hand-fused kernels and compilers make it.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from perfmodel.algorithms import Rowwise
 from perfmodel.algorithms.rowwise import VARIANTS
-from perfmodel.networks.operations.operation import Gradients, Operation, Unary, gradient_of
+from perfmodel.networks.operations.operation import Gradients, Operation, Unary
 from perfmodel.networks.recorder import Recorder
 from perfmodel.networks.setting import Setting
-from perfmodel.networks.value import Value
+from perfmodel.networks.value import Value, gradient_of
 
 _MASK = "int8"
 
@@ -35,9 +34,6 @@ class Pass:
     """Number of tensors read."""
     writes: int = 1
     """Number of tensors written; 0: a reduction, whose output is negligible."""
-    makes: int | None = None
-    """Index of the chain's output that it writes. None: all outputs for the last pass, a temporary
-    for any other."""
     over: Literal["all", "half", "one"] = "all"
     """Columns of a row that it covers: all, half, or one. A pass over fewer than all does not
     replace the input of the next pass."""
@@ -66,17 +62,24 @@ def chain(
     same, so the model treats them as one map.
     """
     first = inputs[0]
-    latest: list[Value] = list(inputs)
-    pool = [*inputs, *aside]
+    latest, unread = list(inputs), list(inputs)
+    values = {f"x{i}": x for i, x in enumerate(inputs)}
     for i, step in enumerate(passes):
         dtype = first.dtype if step.reads_type == "data" else step.reads_type
         output_dtype = first.dtype if step.writes_type == "data" else step.writes_type
         cols = step.columns(first.cols)
-        reads = _inputs(latest, pool, dtype, first.rows * cols, step.reads)
+        reads = [values[each] for each in step.takes] or _inputs(
+            latest, [*unread, *inputs, *aside], dtype, first.rows * cols, step.reads
+        )
+        unread = [value for value in unread if value not in reads]
         for j in range(step.reads - len(reads)):
             reads.append(Value(f"{name}.kept {i}.{j}", first.rows, cols, dtype))
         shape = replace(first, cols=cols)
-        writes = _outputs(name, i, step, output_dtype, shape, outputs, last=i == len(passes) - 1)
+        temporaries = (
+            Value(f"{name}.{i}.{j}", shape.rows, shape.cols, output_dtype)
+            for j in range(step.writes)
+        )
+        writes = list(outputs if i == len(passes) - 1 and step.writes else temporaries)
         problem = Rowwise(
             "pointwise",
             first.rows,
@@ -89,8 +92,9 @@ def chain(
         )
         operands = {"Y": tuple(writes)} if writes else {}
         label = name if len(passes) == 1 else f"{name} {i + 1}"
-        to.run(label, kind, problem, {"X": tuple(reads)}, operands)
-        latest = writes if writes and step.makes is None and step.over == "all" else latest
+        to.run(label, kind, problem, {"X": tuple(reads)}, operands, rule=step.variant)
+        values |= {f"result {i}": value for value in writes}
+        latest = writes if writes and step.over == "all" else latest
 
 
 def _inputs(
@@ -106,70 +110,6 @@ def _inputs(
     return fits + [v for v in matches[1] if v not in fits][: count - len(fits)]
 
 
-def _outputs(
-    name: str,
-    i: int,
-    step: Pass,
-    dtype: str,
-    shape: Value,
-    outputs: Sequence[Value],
-    *,
-    last: bool,
-) -> list[Value]:
-    """Outputs of a pass: outputs of the chain, or temporaries."""
-    if step.makes is not None:
-        return [outputs[step.makes]]
-    if last and step.writes == len(outputs):
-        return list(outputs)
-    return [Value(f"{name}.{i}.{j}", shape.rows, shape.cols, dtype) for j in range(step.writes)]
-
-
-# What autograd runs for each operand of a map. Other maps have a kernel for all operands,
-# VARIANT_gradient. A sum's gradient is passed on.
-_DERIVATIVES: Mapping[str, tuple[Pass, ...]] = {
-    **dict.fromkeys(("add", "sub", "add_scalar"), ()),
-    **dict.fromkeys(("mul", "tanh", "sigmoid"), (Pass("mul", reads=2),)),
-    **{name: (Pass(name),) for name in ("mul_scalar", "div_scalar")},
-    "relu": (Pass("where", reads=2),),
-    "pow_scalar": (Pass("pow_scalar"), Pass("mul_scalar"), Pass("mul", reads=2)),
-}
-
-
-def gradient_passes(passes: Sequence[Pass], inputs: int) -> tuple[Pass, ...]:
-    """The kernels that autograd runs for a chain of maps: the derivatives of each from the last to
-    the first, and sums of the gradients that meet at one tensor (`perfmodel.algorithms.gradient`).
-    """
-    names = [f"x{i}" for i in range(inputs)]
-    back: list[Pass] = []
-    parts: Counter[str] = Counter()
-    flow = _flow(passes, names)
-    reads = Counter(name for _, takes in flow for name in takes)
-    for i, (step, takes) in reversed(list(enumerate(flow))):
-        back += [Pass("add", reads=2)] * (parts[f"result {i}"] - 1)
-        derivative = _DERIVATIVES.get(step.variant)
-        if derivative is None:
-            joint = Pass(f"{step.variant}_gradient", reads=len(takes) + 1, writes=len(takes))
-            derivative, takes = (joint,), takes[:1] if len(takes) == 1 else ("",)
-        # The gradient that the pass before waits for comes last.
-        for name in sorted(takes, key=lambda name: name not in names):
-            alone = name in names and inputs > 1 and reads[name] == 1 and derivative
-            place = names.index(name) if alone else None
-            back += [*derivative[:-1], *(replace(each, makes=place) for each in derivative[-1:])]
-            parts[name] += 1
-    return (*back, *(Pass("add", reads=2) for name in names for _ in range(parts[name] - 1)))
-
-
-def _flow(passes: Sequence[Pass], names: Sequence[str]) -> list[tuple[Pass, tuple[str, ...]]]:
-    """Each pass with the names of what it reads."""
-    unread, flow = list(names), []
-    for i, step in enumerate(passes):
-        latest = [f"result {i - 1}"] if i else []
-        takes = step.takes or tuple([*latest, *unread][: step.reads])
-        unread = [name for name in unread if name not in takes]
-        flow.append((step, takes))
-    return flow
-
-
 @dataclass(frozen=True)
 class Map(Operation):
     """A chain of passes forward, and their gradients backward."""
@@ -178,8 +118,6 @@ class Map(Operation):
     """Inputs."""
     passes: tuple[Pass, ...]
     """Forward kernels."""
-    kept: tuple[Value, ...] = ()
-    """Tensors that the backward pass reads besides the gradient."""
 
     @property
     def inputs(self) -> tuple[Value, ...]:
@@ -191,24 +129,9 @@ class Map(Operation):
         """One tensor."""
         return (replace(self.xs[0], name=f"{self.name}.out"),)
 
-    @property
-    def saves(self) -> tuple[Value, ...]:
-        """The declared tensors, `kept`."""
-        return self.kept
-
     def forward(self, to: Recorder) -> None:
         """The forward passes."""
         chain(to, self.name, "pointwise", self.passes, self.xs, self.outputs)
-
-    def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
-        """The backward passes."""
-        dxs = tuple(gradient_of(x, self.name) for x in self.xs)
-        back = gradient_passes(self.passes, len(self.xs))
-        if not back:  # a sum passes its gradient on unchanged
-            return tuple(gradients[0] for _ in self.xs)
-        name = f"{self.name}.gradient"
-        chain(to, name, "pointwise", back, tuple(gradients), dxs, aside=self.kept)
-        return dxs
 
 
 @dataclass(frozen=True)
@@ -228,37 +151,15 @@ class Dropout(Unary):
         """The dropout mask: a byte an element."""
         return replace(self.x, name=f"{self.name}.mask", dtype=_MASK)
 
-    @property
-    def saves(self) -> tuple[Value, ...]:
-        """The mask."""
-        return (self.mask,)
-
     def forward(self, to: Recorder) -> None:
         """One kernel, which writes the mask."""
-        problem = self._map("dropout", len(self.inputs), writes_mask=True)
+        x = self.x
+        problem = Rowwise(
+            "pointwise", x.rows, x.cols, x.dtype, "dropout", inputs=len(self.inputs),
+            also_outputs=1, also_dtype=_MASK,
+        )  # fmt: skip
         reads = {"X": self.inputs, "U": ()}
         to.run(self.name, "pointwise", problem, reads, {"Y": self.outputs[0], "W": self.mask})
-
-    def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
-        """One kernel, which reads the mask; the residual's gradient is unchanged."""
-        dx = gradient_of(self.x, self.name)
-        problem = self._map("", 1, writes_mask=False)
-        reads = {"X": gradients[0], "U": self.mask}
-        to.run(f"{self.name}.gradient", "pointwise", problem, reads, {"Y": dx})
-        return (dx,) if self.residual is None else (dx, gradients[0])
-
-    def _map(self, variant: str, inputs: int, *, writes_mask: bool) -> Rowwise:
-        return Rowwise(
-            "pointwise",
-            self.x.rows,
-            self.x.cols,
-            self.x.dtype,
-            variant,
-            inputs=inputs,
-            also_inputs=int(not writes_mask),
-            also_outputs=int(writes_mask),
-            also_dtype=_MASK,
-        )
 
 
 # Kernels of Hugging Face's gelu_new (NewGELUActivation: 0.5 x (1 + tanh(√(2/π)(x + 0.044715 x³)))),
@@ -284,28 +185,15 @@ def activation(name: str, setting: Setting, x: Value, kind: str, gate: Value | N
     if gate is not None:
         return _gated_map(name, setting, x, gate, kind)
     if kind == "gelu_new" and setting.stack.plain_gelu_new:
-        # Beside x the cube's operand is x again; tanh's result, the half and the sum are kept.
-        intermediates = (replace(x, name=f"{name}.{i}") for i in range(3))
-        return Map(name, setting, (x,), _GELU_NEW, (x, *intermediates))
-    variant = _SINGLE.get(kind, kind)
-    # A relu's gradient reads only the sign of its result.
-    operand = replace(x, name=f"{name}.out") if kind == "relu" else x
-    return Map(name, setting, (x,), (Pass(variant),), (operand,))
-
-
-def tanh(name: str, setting: Setting, x: Value) -> Map:
-    """A tanh, whose gradient reads only its result."""
-    output = replace(x, name=f"{name}.out")
-    return Map(name, setting, (x,), (Pass("tanh"),), (output,))
+        return Map(name, setting, (x,), _GELU_NEW)
+    return Map(name, setting, (x,), (Pass(_SINGLE.get(kind, kind)),))
 
 
 def _gated_map(name: str, setting: Setting, up: Value, gate: Value, kind: str) -> Map:
     """activation(gate) · up: two kernels by plain operators, one where fused."""
     if setting.stack.fused_gate:
-        return Map(name, setting, (gate, up), (Pass("silu_mul", reads=2),), (gate, up))
-    variant = _SINGLE.get(kind, kind)
-    active = replace(up, name=f"{name}.active")
-    return Map(name, setting, (gate, up), (Pass(variant), Pass("mul", reads=2)), (gate, up, active))
+        return Map(name, setting, (gate, up), (Pass("silu_mul", reads=2),))
+    return Map(name, setting, (gate, up), (Pass(_SINGLE.get(kind, kind)), Pass("mul", reads=2)))
 
 
 # Rotary positions by plain operators (transformers, apply_rotary_pos_emb): one half negated, the
@@ -337,7 +225,8 @@ class Rotary(Operation):
         self._rotate(to, self.name, self.inputs, self.outputs)
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
-        """The same kernels, with the opposite angle."""
+        """The same kernels, with the opposite angle: what a fused kernel's own gradient is
+        (flash_attn/layers/rotary.py, ApplyRotaryEmb), and taken for plain operators too."""
         dxs = tuple(gradient_of(x, self.name) for x in self.inputs)
         self._rotate(to, f"{self.name}.gradient", tuple(gradients), dxs)
         return dxs
@@ -371,10 +260,3 @@ class Repeat(Unary):
         x = self.x
         copy = Rowwise("pointwise", x.rows, x.cols, x.dtype, outputs=self.times)
         to.run(self.name, "pointwise", copy, {"X": x}, {"Y": self.outputs[0]})
-
-    def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
-        """The sum of the copies' gradients."""
-        x, dx = self.x, gradient_of(self.x, self.name)
-        add = Rowwise("pointwise", x.rows, x.cols, x.dtype, inputs=self.times)
-        to.run(f"{self.name}.gradient", "pointwise", add, {"X": gradients[0]}, {"Y": dx})
-        return (dx,)

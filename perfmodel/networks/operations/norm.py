@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from perfmodel.algorithms import Rowwise
 from perfmodel.networks.operations.maps import Pass, chain
-from perfmodel.networks.operations.operation import Gradients, Unary, gradient_of
+from perfmodel.networks.operations.operation import Gradients, Unary
 from perfmodel.networks.recorder import Recorder
-from perfmodel.networks.value import Value, Weight
+from perfmodel.networks.value import Value, Weight, gradient_of
 
 # Hugging Face's LlamaRMSNorm (modeling_llama.py): cast to fp32, square, mean; on one number a row,
 # add epsilon and take the reciprocal square root; scale, cast back, multiply by the weight. In fp32
@@ -61,7 +62,7 @@ class Norm(Unary):
         """Whether it is one kernel."""
         return self.op == "layernorm" or self.setting.stack.fused_norm
 
-    @property
+    @cached_property
     def saves(self) -> tuple[Value, ...]:
         """X; with plain operators, its fp32 copy and the tensor that the weight multiplies."""
         if self.fused:
@@ -116,27 +117,14 @@ class Norm(Unary):
         )
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
-        """The gradient of X, and those of weight and bias, summed over rows."""
+        """The norm's own, or what autograd runs for plain operators."""
+        if self.fused:
+            return super().backward(to, gradients)
+        passes = _fp32_passes(_WIDENED_BACK) if self.setting.wide else _WIDENED_BACK
+        if not self.setting.trains:
+            passes = (passes[0], *passes[2:])  # no sum over rows for the weight
         dx, name = gradient_of(self.x, self.name), f"{self.name}.gradient"
-        if not self.fused:
-            passes = _fp32_passes(_WIDENED_BACK) if self.setting.wide else _WIDENED_BACK
-            if not self.setting.trains:
-                passes = (passes[0], *passes[2:])  # no sum over rows for the weight
-            chain(to, name, "norm", passes, (gradients[0],), (dx,), aside=self.saves)
-            return (dx,)
-        statistics = {value.name.rpartition(".")[2]: value for value in self.statistics}
-        vectors = self._vectors(to)
-        writes = {
-            f"d{role}": Value(f"d({v.name})", 1, v.cols, v.dtype) for role, v in vectors.items()
-        }
-        to.run(
-            name,
-            "norm",
-            self._problem("bwd"),
-            {"X": self.x, "dY": gradients[0], "gamma": vectors["gamma"], **statistics},
-            {"dX": dx, **writes},
-            implementation=self.setting.stack.library if self.op == "layernorm" else None,
-        )
+        chain(to, name, "norm", passes, (gradients[0],), (dx,), aside=self.saves)
         return (dx,)
 
 

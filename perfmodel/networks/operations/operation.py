@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
+from perfmodel.networks.operations.backward import Backward
 from perfmodel.networks.recorder import Recorder
 from perfmodel.networks.setting import Setting
-from perfmodel.networks.value import Value, Weight
+from perfmodel.networks.value import Value, Weight, gradient_of
 
 Gradients = Sequence[Value]
 """Gradients of the inputs, in their order."""
@@ -38,10 +40,19 @@ class Operation(ABC):
         """Parameters that it owns or shares."""
         return ()
 
-    @property
+    @cached_property
     def saves(self) -> tuple[Value, ...]:
         """Tensors of the forward pass that its backward pass reads."""
-        return ()
+        forward, backward = Recorder(self.name), Recorder(self.name)
+        self.forward(forward)
+        self.backward(backward, tuple(gradient_of(y, "the next") for y in self.outputs))
+        tensors = forward.written | {x.name for x in self.inputs}
+        tensors -= {x.name for x in self.statistics} | {w.name for w in self.weights}
+        return tuple(
+            Value(name, tensor.shape[0], tensor.shape[1], tensor.dtype)
+            for name, tensor in backward.tensors.items()
+            if name in (tensors & backward.read) - backward.written
+        )
 
     @property
     def statistics(self) -> tuple[Value, ...]:
@@ -52,10 +63,27 @@ class Operation(ABC):
     def forward(self, to: Recorder) -> None:
         """Record the kernels of the forward pass."""
 
-    @abstractmethod
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
         """Record the kernels of the backward pass; `gradients` are of the outputs, in their
-        order."""
+        order. As derived, unless an operation says otherwise."""
+        return self.derived(to, dict(zip((y.name for y in self.outputs), gradients, strict=True)))
+
+    def derived(self, to: Recorder, gradients: Mapping[str, Value]) -> Gradients:
+        """The backward pass by the rule of kernels (backward.py), from gradients by tensor."""
+        forward, setting, weights = (
+            Recorder(self.name),
+            self.setting,
+            {w.name for w in self.weights},
+        )
+        self.forward(forward)
+        wanted = {x.name for x in self.inputs} if setting.gradients != "weights" else set()
+        statistics = {value.name.rpartition(".")[2]: value for value in self.statistics}
+        back = Backward(
+            self.name, forward, to, wanted | (weights if setting.trains else set()), weights,
+            statistics,
+        )  # fmt: skip
+        back.run(gradients)
+        return tuple(back.total(x.name) or gradient_of(x, self.name) for x in self.inputs)
 
 
 @dataclass(frozen=True)
@@ -74,8 +102,3 @@ class Unary(Operation):
     def outputs(self) -> tuple[Value, ...]:
         """One tensor."""
         return (replace(self.x, name=f"{self.name}.out"),)
-
-
-def gradient_of(value: Value, mark: str) -> Value:
-    """The gradient tensor of a value, as made by the operation `mark`."""
-    return replace(value, name=f"d({value.name}) of {mark}")

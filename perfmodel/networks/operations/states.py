@@ -14,9 +14,9 @@ from typing import ClassVar
 from perfmodel.algorithms.declaredproblem import DeclaredProblem
 from perfmodel.algorithms.library import load
 from perfmodel.networks.network import State
-from perfmodel.networks.operations.operation import Gradients, Operation, gradient_of
+from perfmodel.networks.operations.operation import Gradients, Operation
 from perfmodel.networks.recorder import Operands, Recorder
-from perfmodel.networks.value import Value, Weight
+from perfmodel.networks.value import Value, Weight, gradient_of
 
 KERNELS = {"causal-conv1d": "conv1d-update", "gated-delta": "delta-step"}
 """What runs one token of each sequence, by operator; prompts run a good library's kernel."""
@@ -60,11 +60,6 @@ class _Mixer(Operation):
 
     @property
     def inputs(self) -> tuple[Value, ...]:
-        """Its inputs."""
-        return self.xs
-
-    @property
-    def saves(self) -> tuple[Value, ...]:
         """Its inputs."""
         return self.xs
 
