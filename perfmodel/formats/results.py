@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 from perfmodel.analysis.sweep.answers import Answer
 from perfmodel.analysis.whatif import CaseChange
 from perfmodel.collectives.collectiveprediction import CollectivePrediction
-from perfmodel.columns import Result, columns_of, declared
+from perfmodel.columns import SOME, Result, columns_of, declared
 from perfmodel.compression.comparing import Compared
 from perfmodel.entries import bare
 from perfmodel.entryschema import field_docs
@@ -40,7 +40,7 @@ class Document:
     head: Any = None
     """The result that has the members beside the rows."""
     form: str = ""
-    """The form of a tree's nodes that each row is."""
+    """The form of a tree's nodes that each row is; without columns that only some tables have."""
 
 
 DOCUMENTS: Mapping[str, Document] = {
@@ -73,7 +73,7 @@ def schema() -> dict[str, Any]:
         row = {"$ref": "#/$defs/Point"} if each.row is None else _type(each.row, parts)
         if each.form:
             row = {"$ref": f"#/$defs/{each.command.capitalize()}"}
-            keys = [column.key for column in form(each.form)]
+            keys = [column.key for column in form(each.form) if column.when != SOME]
             parts[each.command.capitalize()] = _object(each.row, parts, keys)
         members[name] = {"type": "array", "items": row}
         parts[name] = {
