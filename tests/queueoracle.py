@@ -208,24 +208,29 @@ def simulate(site, arrivals):
 
 
 def _loop(site, arrivals, number, record):
-    rules = site.batching
+    rules, admitted = site.batching, [0.0]
 
     def request(i, now):
         record.sent[i] = now
+        start = max(now, admitted[-1])  # the server's process takes them in turn
+        admitted.append(start + site.work[0] + site.work[1] * int(arrivals.outputs[i]))
         return Request(
-            i, now + site.request, int(arrivals.inputs[i]), int(arrivals.outputs[i]),
+            i, start + site.request, int(arrivals.inputs[i]), int(arrivals.outputs[i]),
             int(arrivals.cached[i]), int(arrivals.priorities[i]),
             list(arrivals.pieces[i]) if arrivals.pieces else [],
         )  # fmt: skip
 
-    copies, later = [], []
+    copies, later = [Copy(site, [], arrivals.piece) for _ in range(site.together)], []
+    places = site.together * site.loops
+    for i in range(len(arrivals)):
+        turn = i % (arrivals.clients or 10**9) % places
+        if turn // site.together == number and (not arrivals.clients or i < arrivals.clients):
+            copy = copies[turn % site.together]
+            copy.coming.append(request(i, float(arrivals.seconds[i])))
     for c in range(site.together):
-        place, places = number * site.together + c, site.together * site.loops
+        place = number * site.together + c
         own = [i for i in range(len(arrivals)) if i % (arrivals.clients or 10**9) % places == place]
-        now = [i for i in own if not arrivals.clients or i < arrivals.clients]
-        requests = [request(i, float(arrivals.seconds[i])) for i in now]
-        copies.append(Copy(site, requests, arrivals.piece))
-        later.append([i for i in own if i not in now])
+        later.append([i for i in own if arrivals.clients and i >= arrivals.clients])
     starts, step, held = [0.0], 0, 0
     while True:
         if all(copy.idle() for copy in copies):

@@ -17,10 +17,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-from perfmodel.algorithms.algorithm import Algorithm, Derivative, Step, StepKind, Tensor
+from perfmodel.algorithms.algorithm import Algorithm, Derivative, Step, Tensor
 from perfmodel.algorithms.case import Case, Declaration, is_whole
+from perfmodel.algorithms.declarationform import (
+    KINDS,
+    DeclarationForm,
+    DerivativeForm,
+    MaskForm,
+    StepForm,
+    TensorForm,
+    keys,
+    needed,
+)
 from perfmodel.algorithms.expressions import evaluate, resolve
 from perfmodel.algorithms.plaindata import Place, PlainData, as_text
 from perfmodel.algorithms.sizes import LARGEST
@@ -30,18 +40,10 @@ from perfmodel.plaintext import printable, quoted
 
 __all__ = ["Case", "Declaration", "declare", "read"]
 
-KINDS: tuple[str, ...] = get_args(StepKind)
 # Roles with default types: results of at least 16 bits, sums and statistics in fp32.
 _ROLES = ("data", "output", "accumulator", "statistic")
-_TOP = (
-    "name", "about", "source", "parameters", "limits", "axes", "types", "tensors", "steps",
-    "outputs", "recompute", "mask", "operator",
-)  # fmt: skip
-_STEP = ("to", "over", "along", "late", "vector", "special", "derivative")
-_DERIVATIVE = ("reads", "vector", "special")
 _MOST = 100  # axes, parameters, tensors and steps, of each
 _MOST_OPERATIONS = 1_000_000  # vector operations and special functions, each, of an element
-_MASK = ("query", "key", "causal", "window", "share")
 
 
 def declare(**data: Any) -> Declaration:
@@ -61,7 +63,7 @@ class _Builder:
         self._plain, self._data, self._fail = plain, plain.data, plain.fail
 
     def build(self) -> Declaration:
-        self._plain.top("declaration", _TOP, ("name", "axes", "tensors", "steps", "outputs"))
+        self._plain.top("declaration", keys(DeclarationForm), needed(DeclarationForm))
         axes = self._table("axes")
         parameters = self._table("parameters")
         types = {str(role): str(name) for role, name in self._table("types").items()}
@@ -89,7 +91,7 @@ class _Builder:
     def _tensor(self, name: str, entry: Any, axes: Mapping[str, Any]) -> Tensor:
         path = ("tensors", name)
         table = entry if isinstance(entry, Mapping) else {"axes": entry}
-        self._plain.keys(path, table, ("axes", "element", "windows", "constant"))
+        self._plain.keys(path, table, keys(TensorForm))
         names = self._plain.names(path, table.get("axes", ()))
         for axis in names:
             self._plain.declared(path, "axis", axis, axes)
@@ -130,7 +132,7 @@ class _Builder:
         path = ("steps", name)
         if not isinstance(entry, Mapping):
             self._fail(path, "a step is a mapping such as {contraction: [A, B], to: C, over: k}")
-        self._plain.keys(path, entry, (*KINDS, *_STEP))
+        self._plain.keys(path, entry, keys(StepForm))
         kinds = [kind for kind in KINDS if kind in entry]
         if len(kinds) != 1:
             self._fail(
@@ -173,7 +175,7 @@ class _Builder:
         path, table = (*path, "derivative"), entry["derivative"]
         if not isinstance(table, Mapping):
             self._fail(path, "a derivative is a mapping such as {reads: [X], vector: 2}")
-        self._plain.keys(path, table, _DERIVATIVE)
+        self._plain.keys(path, table, keys(DerivativeForm))
         place, known = (*path, "reads"), dict.fromkeys(operands)
         reads = self._plain.names(place, table.get("reads", ()))
         for name in reads:
@@ -268,7 +270,7 @@ class _Builder:
         mask = self._table("mask")
         if not mask:
             return None
-        self._plain.keys(("mask",), mask, _MASK)
+        self._plain.keys(("mask",), mask, keys(MaskForm))
         for end in ("query", "key"):
             if end not in mask:
                 self._fail(("mask",), f"a mask names its query and its key axis; {end} is missing")

@@ -82,8 +82,6 @@ class Question(Corrected):
     speed-up."""
     accept: Annotated[str, FieldOption(_QUESTION, "CHANCES")] = "0.7"
     """Probability that a draft's token is accepted, with commas: 0.6,0.7,0.8."""
-    pools: Annotated[bool, FieldOption(_QUESTION)] = False
-    """Prefill and decode on separate, balanced pools of devices."""
     terms: Annotated[bool, FieldOption(PANEL)] = False
     """Show the time between tokens by class of operation."""
 
@@ -92,7 +90,7 @@ class Question(Corrected):
 
         Raises `ProblemError` for options that do not go together.
         """
-        questions = {"fit": self.fit, "draft": self.draft, "pools": self.pools}
+        questions = {"fit": self.fit, "draft": self.draft}
         names = [f"--{name}" for name, value in questions.items() if value]
         queue = "--arrivals" if traffic.arrivals else "--requests" if traffic.requests else ""
         if not names and not queue:
@@ -118,7 +116,7 @@ class Question(Corrected):
         return names[0]
 
 
-@asking_for(Deployment, without=("network", "device", "system"))
+@asking_for(Deployment, without=("network", "device", "system", "prefill"))
 def infer(
     target: Target, load: Load, traffic: Traffic, targets: Targets, search: Search,
     values: Values, question: Question, shown: Shown, drawing: Charts,
@@ -131,7 +129,7 @@ def infer(
     perfmodel infer llama-3-70b -d h100,b200 --gpus 16 --plan auto --ttft 500ms --tpot 50ms
     perfmodel infer llama-3-8b -d rtx4090 --fit context --batch 1,8
     perfmodel infer llama-3-70b -d h100-sxm --tensor 4 --draft llama-3-8b --accept 0.7 --batch 1,16
-    perfmodel infer llama-3-70b -d h100-sxm --tensor 4 --pools --isl 2k --osl 256 --engine vllm
+    perfmodel infer llama-3-70b -d h100-sxm --tensor 4 --pools 2:1 --users 64 --engine vllm
     """
     devices = list(target.device)
     if not question.pairs:
@@ -181,9 +179,8 @@ def _answer(
         return inferways.simulated(deployments, load, traffic, targets)
     if option == "--fit":
         return inferways.fitting(deployments, load, str(question.fit))
-    if question.draft is not None:
-        return inferways.drafted(deployments, load, question.draft, question.accept)
-    return inferways.pooled(deployments, load)
+    assert question.draft is not None
+    return inferways.drafted(deployments, load, question.draft, question.accept)
 
 
 def _draw(drawing: Charts, loads: Sequence[Served]) -> None:

@@ -1,4 +1,4 @@
-"""What `perfmodel infer` says beside loads: what fits, what a draft is worth, separate pools."""
+"""What `perfmodel infer` says beside loads: what fits, what a draft is worth, the best plans."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from perfmodel.hardware import System
 from perfmodel.networks.network import Network
 from perfmodel.render import Report, serving
 from perfmodel.serving.deployment import Deployment
-from perfmodel.serving.disaggregated import Pools, pools
 from perfmodel.serving.engine import load as load_engine
 from perfmodel.serving.queue import trace
 from perfmodel.serving.queue.loop import simulate
@@ -32,9 +31,6 @@ from perfmodel.serving.targets import Targets
 
 Drafted = tuple[Deployment, int, float, Speculation]
 """A deployment, tokens in its cache, the chance of acceptance, and what drafts are worth."""
-Pooled = tuple[Deployment, int, int, Pools]
-"""A deployment, input and output length, and its pools."""
-
 Simulated = tuple[Deployment, float, Outcome]
 """A deployment, the size of its load, and what clients saw."""
 
@@ -139,19 +135,3 @@ def drafted(deployments: Deployments, load: Load, draft: Network, accept: str) -
 
     answers, refused = deployments.answers(questions)
     return serving.drafts(answers, draft.name, refused)
-
-
-def pooled(deployments: Deployments, load: Load) -> Report:
-    """Prompts and tokens on devices of their own, in balance."""
-
-    def questions(plan: Deployment, _load: Lists) -> Iterator[Asked[list[Pooled]]]:
-        steps = Steps(plan)
-
-        def answer(isl: int, osl: int) -> list[Pooled]:
-            return [(plan, isl, osl, pools(steps, steps, isl, osl))]
-
-        for isl, osl in product(load.isl, load.osl):
-            yield f"isl {isl:,}, osl {osl:,}", partial(answer, isl, osl)
-
-    answers, refused = deployments.answers(questions)
-    return serving.pools(answers, refused)

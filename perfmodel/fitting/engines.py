@@ -3,9 +3,9 @@
     python -m perfmodel.fitting.engines serving_runs.csv.gz
 
 An engine's file lists its fitted constants (`fitted`). The fit minimises the mean of |ln(predicted
-/ published)| over the rows of `SOURCES`: times between tokens and times of whole requests. Times to
-first token include queueing and are not fitted. Flagged rows are not used, and rows of other
-sources are used for tests only. `host.request_us` is read off first tokens by hand.
+/ published)| over the rows of `SOURCES`: times between tokens and of whole requests, and by
+themselves first tokens, for the constants of the server (`FIRST`). Flagged rows are not used, and
+rows of other sources are used for tests only.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 import numpy as np
 
@@ -29,9 +31,13 @@ if TYPE_CHECKING:
 SOURCES = ("argonne-llm-inference-bench", "aiconfigurator-silicon")
 """Tables with enough rows of an engine to fit it."""
 METRICS = ("e2e_ms", "tpot_ms")
-"""Metrics that are fitted."""
-LEAVE_OUT = ("device", "network", "tensor")
-"""Columns whose values are left out one at a time."""
+"""Metrics that constants are fitted to, except those of the server."""
+FIRST = ("host.request_us", "host.admit_us", "host.client_us")
+"""Constants of the server, which are fitted to first tokens."""
+LEAVE_OUT = ("device", "network", "tensor", "half")
+"""Columns whose values are left out one at a time; each half has every second setting, by a hash of
+its sizes."""
+_SETTING = ("network", "tensor", "expert", "data", "isl", "osl", "concurrency", "batch")
 _MOST_CALLS = 80
 
 
@@ -63,27 +69,30 @@ class Rows:
         return np.asarray(np.log(np.array(values) / self.table["value"].to_numpy(float)))
 
 
-def fitting_rows(table: pd.DataFrame, engine: str) -> Rows:
-    """The rows that an engine is fitted to."""
+def fitting_rows(table: pd.DataFrame, engine: str, *, first: bool = False) -> Rows:
+    """The rows that an engine is fitted to; `first`: those of its server."""
+    metrics = ("ttft_ms",) if first else METRICS
     rows = table[
-        table["source"].isin(SOURCES) & table["metric"].isin(METRICS) & (table["flag"] == "")
+        table["source"].isin(SOURCES) & table["metric"].isin(metrics) & (table["flag"] == "")
     ]
+    settings = rows.reindex(columns=_SETTING).itertuples(index=False, name=None)
+    rows = rows.assign(half=[crc32(str(setting).encode()) % 2 for setting in settings])
     pairs = [(i, a) for i, a in enumerate(asked_of(rows)) if not isinstance(a, str)]
     matches = [(i, a) for i, a in pairs if a.deployment.engine.name == engine]
     return Rows(rows.iloc[[i for i, _ in matches]], tuple(a for _, a in matches), Answers())
 
 
-def names_of(engine: Engine) -> tuple[str, ...]:
-    """Names of an engine's fitted constants that rows other than first tokens depend on."""
-    return tuple(name for name in engine.fitted if name != "host.request_us")
+def names_of(engine: Engine, *, first: bool = False) -> tuple[str, ...]:
+    """Names of an engine's fitted constants; `first`: those of its server."""
+    return tuple(name for name in engine.fitted if (name in FIRST) == first)
 
 
-def fitted(rows: Rows, engine: Engine) -> dict[str, float]:
+def fitted(rows: Rows, engine: Engine, *, first: bool = False) -> dict[str, float]:
     """The constants with the smallest mean error; the search starts from the engine's file."""
     needs("scipy", "a fit")
     from scipy.optimize import minimize
 
-    names = names_of(engine)
+    names = names_of(engine, first=first)
     start = {name: engine.constant(name) for name in names}
 
     def constants(point: np.ndarray) -> dict[str, float]:
@@ -100,7 +109,7 @@ def fitted(rows: Rows, engine: Engine) -> dict[str, float]:
     return constants(solution.x)
 
 
-def left_out(rows: Rows, engine: Engine, column: str) -> np.ndarray:
+def left_out(rows: Rows, engine: Engine, column: str, *, first: bool = False) -> np.ndarray:
     """Errors of each row with constants fitted without its value of `column`; NaN if the rows have
     one value only."""
     values = rows.table[column].astype("str").to_numpy()
@@ -108,7 +117,8 @@ def left_out(rows: Rows, engine: Engine, column: str) -> np.ndarray:
     for value in sorted(set(values)):
         mask = values == value
         if not mask.all():
-            errors[mask] = rows.at(mask).errors(fitted(rows.at(~mask), engine))
+            best = fitted(rows.at(~mask), engine, first=first)
+            errors[mask] = rows.at(mask).errors(best)
     return errors
 
 
@@ -124,16 +134,18 @@ def _line(label: str, errors: np.ndarray) -> str:
 
 def _main() -> None:
     table = read(sys.argv[1:], LAYOUT).strict()
-    for engine in engines().values():
-        if not names_of(engine):
+    for engine, first in product(engines().values(), (False, True)):
+        if not names_of(engine, first=first):
             continue
-        rows = fitting_rows(table, engine.name)
-        best = fitted(rows, engine)
-        print(engine.name, ", ".join(f"{name} {value:.4g}" for name, value in best.items()))
+        rows = fitting_rows(table, engine.name, first=first)
+        best = fitted(rows, engine, first=first)
+        words = ", ".join(f"{name} {value:.4g}" for name, value in best.items())
+        print(engine.name, "first tokens:" if first else "", words)
         print(_line("fitted", rows.errors(best)))
+        print(_line("as shipped", rows.errors({})))
         print(_line("nothing fitted", rows.errors(dict.fromkeys(best, 0.0))))
         for column in LEAVE_OUT:
-            print(_line(f"without its {column}", left_out(rows, engine, column)))
+            print(_line(f"without its {column}", left_out(rows, engine, column, first=first)))
 
 
 if __name__ == "__main__":

@@ -28,8 +28,7 @@ class FileFormat:
     about: str
     """What a file of the format describes."""
     schema: str
-    """Its JSON Schema (draft 2020-12): a file of the package, or `module:function` that derives
-    it."""
+    """`module:function` that derives its JSON Schema (draft 2020-12)."""
     files: tuple[str, ...] = ()
     """Patterns of file names that editors should take for this format."""
     keys: frozenset[str] = frozenset()
@@ -37,7 +36,7 @@ class FileFormat:
     reader: str = ""
     """`module:function` that reads such a file; it raises or lists errors."""
     written: str = ""
-    """The file of the package that shipped files name as a schema that is derived."""
+    """The file of the package that shipped files name as their schema."""
 
 
 FORMATS = {
@@ -83,17 +82,19 @@ FORMATS = {
     ),
     "algorithm": FileFormat(
         "an algorithm of axes, tensors and steps",
-        "algorithms/declaration.schema.json",
+        "perfmodel.algorithms.declarationform:schema",
         ("*.algorithm.yaml",),
         frozenset({"axes", "steps"}),
         "perfmodel.algorithms.declaration:read",
+        "algorithms/declaration.schema.json",
     ),
     "graph": FileFormat(
         "operators joined by tensors",
-        "graph/graph.schema.json",
+        "perfmodel.graph.graphform:schema",
         ("*.graph.yaml",),
         frozenset({"nodes"}),
         "perfmodel.graph.declaration:read",
+        "graph/graph.schema.json",
     ),
     "runs": FileFormat("rows of the measured-run table", "perfmodel.formats.derived:runs"),
     "prediction": FileFormat("what commands write as JSON", "perfmodel.formats.results:schema"),
@@ -112,11 +113,7 @@ def schema(name: str, draft: str = "2020-12") -> dict[str, Any]:
     """The JSON Schema of a format, in draft "2020-12" or "7". Raises `UnknownName`."""
     if draft not in ("2020-12", "7"):
         raise UnknownName("draft of JSON Schema", draft, ("2020-12", "7"))
-    source = find(name).schema
-    if ":" in source:
-        document: dict[str, Any] = {"$schema": DRAFT, **_function(source)()}
-    else:
-        document = json.loads((PACKAGE / source).read_text(encoding="utf-8"))
+    document = {"$schema": DRAFT, **_function(find(name).schema)()}
     return document if draft == "2020-12" else as_draft07(document)
 
 
@@ -126,7 +123,7 @@ def text(name: str, draft: str = "2020-12") -> str:
 
 
 def write() -> None:
-    """Write the schemas that are derived, where shipped files name them for editors."""
+    """Write the schemas where shipped files name them, for editors."""
     for name, item in FORMATS.items():
         if item.written:
             (PACKAGE / item.written).write_text(text(name), encoding="utf-8")

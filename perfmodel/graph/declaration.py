@@ -29,20 +29,17 @@ from typing import Any
 
 from perfmodel.algorithms import Problem
 from perfmodel.algorithms.case import is_whole
+from perfmodel.algorithms.declarationform import keys, needed
 from perfmodel.algorithms.expressions import evaluate, resolve
 from perfmodel.algorithms.plaindata import Place, PlainData
 from perfmodel.errors import PerfmodelError, UnknownName
 from perfmodel.graph.graph import Graph
+from perfmodel.graph.graphform import GraphForm, NodeForm, TensorForm
 from perfmodel.graph.node import Edge, Node
 from perfmodel.graph.tensor import OWN, Tensor
 from perfmodel.operators import Operator, Size, load
 from perfmodel.plaintext import printable, quoted
 
-_TOP = (
-    "name", "about", "source", "dtype", "sizes", "inputs", "weights", "tensors", "outputs", "nodes",
-)  # fmt: skip
-_NODE = ("operator", "sizes", "reads", "writes", "repeat", "schedule", "implementation")
-_TENSOR = ("shape", "type", "place", "over")
 _MOST = 10_000  # nodes and tensors, of each
 
 
@@ -85,7 +82,7 @@ def read(path: str | Path) -> DeclaredGraph:
 
 def _declaration(plain: PlainData) -> DeclaredGraph:
     """The declaration, checked by making the graph once at its default sizes."""
-    plain.top("graph", _TOP, ("name", "nodes"))
+    plain.top("graph", keys(GraphForm), needed(GraphForm))
     data = plain.data
     sizes = plain.table("sizes", _MOST)
     try:
@@ -128,7 +125,7 @@ class _Maker:
 
     def _tensor(self, path: Place, name: str, entry: Any) -> Tensor:
         table = entry if isinstance(entry, Mapping) else {"shape": entry}
-        self._plain.keys(path, table, _TENSOR)
+        self._plain.keys(path, table, keys(TensorForm))
         if "shape" not in table:
             self._fail(path, f"tensor {name} has no shape; write [tokens, hidden]")
         spec = table["shape"]
@@ -156,7 +153,7 @@ class _Maker:
             self._fail(
                 path, "a node is {operator: NAME, sizes: {...}, reads: {...}, writes: {...}}"
             )
-        self._plain.keys(path, entry, _NODE)
+        self._plain.keys(path, entry, keys(NodeForm))
         reads, writes = (self._edges(path, entry, key) for key in ("reads", "writes"))
         problem = self._problem(path, self._operator(path, entry["operator"]), entry)
         repeat = self._extent((*path, "repeat"), entry.get("repeat", 1))

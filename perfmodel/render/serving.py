@@ -1,4 +1,4 @@
-"""Tables of served networks: loads, what fits, drafts, separate pools."""
+"""Tables of served networks: loads, what fits, drafts, plans."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from perfmodel.columns import DIFFERS, SOME, columns_of, row_of, text
+from perfmodel.columns import DIFFERS, columns_of, row_of, text
 from perfmodel.errors import ProblemError
 from perfmodel.render.refused import Refused, head, lines
 from perfmodel.render.report import Column, Report, Row, binary, ratio
@@ -19,7 +19,6 @@ from perfmodel.serving.cachememory import (
     token_bytes,
 )
 from perfmodel.serving.deployment import Deployment
-from perfmodel.serving.disaggregated import Pools
 from perfmodel.serving.queue.outcome import STATISTICS, Outcome
 from perfmodel.serving.search import Demand, Miss, Option
 from perfmodel.serving.served import Served
@@ -178,32 +177,6 @@ def drafts(
     return _report("drafts", rows, columns, [note], refused, f", draft {draft}")
 
 
-_POOLS = (
-    Column("isl", "isl", when=DIFFERS),
-    Column("osl", "osl", when=DIFFERS),
-    Column("for prompts", "prefill_share"),
-    Column("TTFT", "ttft_us", of="ttft_seconds", scale=1e6),
-    Column("cache's way", "transfer_us", of="transfer_seconds", scale=1e6),
-    Column("TPOT", "tpot_us", of="tpot_seconds", scale=1e6),
-    Column("resident", "resident"),
-    Column(key="requests_per_s"),
-    Column("tokens/s a device", "output_tokens_per_s_per_device", "count"),
-)
-
-
-def pools(answers: Sequence[tuple[Deployment, int, int, Pools]], refused: Refused) -> Report:
-    """A line a deployment and length: how devices are shared out, and what that gives."""
-    rows = [
-        {**plan.as_dict(), "isl": isl, "osl": osl, **row_of(split, _POOLS[2:])}
-        for plan, isl, osl, split in answers
-    ]
-    note = (
-        "for prompts: share of the copies that only run prompts, with both pools busy; TTFT: of a "
-        "prompt alone; TPOT: of a full copy that only decodes"
-    )
-    return _report("pools", rows, [*_DEPLOYMENT, *_POOLS], [note], refused)
-
-
 def simulated(
     answers: Sequence[tuple[Deployment, float, Outcome]],
     kind: str,
@@ -275,7 +248,6 @@ _BEST = 6
 _LATENCIES = [column for column in columns_of(Served) if column.header in ("TTFT ms", "TPOT ms")]
 _OPTION = (
     *_DEPLOYMENT,
-    Column("pools", "pools", when=SOME, number=False),
     Column("copies", "copies"),
     Column("devices", "devices", rank=2),
     Column("users", "size"),
@@ -304,7 +276,7 @@ def options(
         f"first tokens: {demand.statistic}; answers vary by {demand.vary:g} of their mean (--vary)",
     ]
     if any(row["pools"] for row in rows):
-        notes += ["pools: copies that only run prompts, beside `copies` that only make tokens"]
+        notes += ["pools: copies that only run prompts, with their shards, and those for tokens"]
     notes += [f"next: {_nearest(misses)}"] if misses else []
     notes += [f"best: {best[0].launch}"] if best[0].launch else []
     limits = (("TTFT", demand.targets.ttft), ("TPOT", demand.targets.tpot))
@@ -323,18 +295,9 @@ def _nearest(misses: Sequence[Miss]) -> str:
 
 
 def _option_row(option: Option) -> Row:
-    served, pools = option.served, option.pools
-    row = {**served.as_dict(), **option.of.as_dict(), "copies": option.copies}
-    if pools is not None:
-        row |= pools.decode.as_dict()
-        row |= {"size": pools.resident, "copies": pools.decode_copies}
-        row |= {"pools": f"{pools.prefill_copies}xtp{pools.prefill.tensor}"}
-        for key, seconds in (("ttft_ms", pools.ttft_seconds), ("tpot_ms", pools.tpot_seconds)):
-            ends = zip(("", "low_", "high_"), served.metric(key), strict=True)
-            factor = seconds * 1e3 / served.metric(key).value
-            row |= {f"{end}{key}": value * factor for end, value in ends}
     return {
-        "pools": "", **row, "devices": option.devices, "requests_per_s": option.requests_per_s,
+        **option.served.as_dict(), "copies": option.copies, "devices": option.devices,
+        "requests_per_s": option.requests_per_s,
         "output_tokens_per_s": option.output_tokens_per_s,
         "output_tokens_per_s_per_device": option.per_device,
         "output_tokens_per_joule": option.tokens_per_joule,

@@ -17,6 +17,7 @@ from perfmodel.render.chart import Chart, dress
 from perfmodel.render.labels import shortened, text_inches
 from perfmodel.render.page import Page, Palette, styled
 from perfmodel.render.report import Row
+from perfmodel.render.ticks import locator
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -143,23 +144,29 @@ class _Drawing:
         """Draw axis, lanes, their ranges and limits; texts inside follow with the layout."""
         self.frame()
         joined: dict[tuple[Any, ...], list[Span]] = {}
-        for place, span in self.each():
-            if span.end != span.start:
-                key = (place, *span.part, span.group, span.pale, span.row is None)
-                joined.setdefault(key, []).append(span)
-        many = sum(map(len, joined.values())) > _MARKED
-        for number, ((place, high, low, group, pale, bare), spans) in enumerate(joined.items()):
-            gid = f"{'bare' if bare else 'piece'}-{number}"
-            top = place - self.height / 2
-            self.axes.broken_barh(
-                [(span.start, span.end - span.start) for span in spans],
-                (top + high * self.height, (low - high) * self.height), gid=gid,
-                facecolors=self.colour(group), alpha=0.4 if pale else None, zorder=1 if bare else 3,
-                edgecolor=self.palette.ground, linewidth=0.0 if many or bare else 0.5,
-            )  # fmt: skip
-            if not bare and not many:
-                self.gids[gid] = range(len(self.rows), len(self.rows) + len(spans))
-            self.rows.extend(span.row for span in spans if span.row is not None)
+        drawn = [(place, span) for place, span in self.each() if span.end != span.start]
+        many = len(drawn) > _MARKED
+        for place, span in drawn:
+            bare = span.row is None
+            number = 0 if bare or many else len(self.rows)
+            key = (place, *span.part, span.group, span.pale, bare, number)
+            joined.setdefault(key, []).append(span)
+            self.rows.extend([] if span.row is None else [span.row])
+        for (place, high, low, group, pale, bare, number), spans in joined.items():
+            style: dict[str, Any] = {
+                "facecolor": self.colour(group), "alpha": 0.4 if pale else None,
+                "zorder": 1 if bare else 3, "edgecolor": self.palette.ground,
+                "linewidth": 0.0 if many or bare else 0.5,
+            }  # fmt: skip
+            top, tall = place + (high - 0.5) * self.height, (low - high) * self.height
+            if bare or many:
+                bars = [(span.start, span.end - span.start) for span in spans]
+                self.axes.broken_barh(bars, (top, tall), gid="bare" if bare else None, **style)
+                continue
+            (span,) = spans
+            self.axes.barh(top + tall / 2, span.end - span.start, left=span.start, height=tall,
+                           clip_on=False, gid=f"piece-{number}", **style)  # fmt: skip
+            self.gids[f"piece-{number}"] = [number]
         for place, lane in enumerate(self.spans.lanes):
             self.lane(place, lane)
 
@@ -177,7 +184,10 @@ class _Drawing:
         room = 0.1 if self.spans.beside else 0.35
         axes.set(xlim=(low, 1.01 * high), ylim=(len(lanes) - 0.5 + room / 2, -0.5 - room))
         axes.set(xlabel=self.spans.axis, ylabel=self.spans.lanes_are)
-        axes.xaxis.set_major_locator(MaxNLocator(7, steps=[1, 2, 2.5, 5, 10]))
+        round_numbers = MaxNLocator(7, steps=[1, 2, 2.5, 5, 10])
+        axes.xaxis.set_major_locator(
+            locator(0.0, high, kind) if kind == "binary" else round_numbers
+        )
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: tick(value, kind)))
         axes.spines["left"].set_visible(False)
         axes.grid(visible=True, axis="x", color=self.palette.faint)

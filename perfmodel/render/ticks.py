@@ -29,7 +29,7 @@ def scaled(axis: Axis, values: Sequence[float], kind: str, *, log: bool) -> None
     if log:
         (axes.set_xscale if across else axes.set_yscale)("log")
         set_limits(low / 1.6, high * 1.6)
-        axis.set_major_locator(_locator(low / 1.6, high * 1.6, kind))
+        axis.set_major_locator(locator(low / 1.6, high * 1.6, kind))
         axis.set_minor_locator(NullLocator())
         axis.set_minor_formatter(NullFormatter())
     elif kind == "year":
@@ -38,13 +38,13 @@ def scaled(axis: Axis, values: Sequence[float], kind: str, *, log: bool) -> None
     else:
         set_limits(0, high * 1.08 or 1.0)
         if kind == "binary":
-            axis.set_major_locator(_locator(0.0, high * 1.08, kind))
+            axis.set_major_locator(locator(0.0, high * 1.08, kind))
         else:
             axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     axis.set_major_formatter(FuncFormatter(lambda value, _: tick(value, kind)))
 
 
-def _locator(low: float, high: float, kind: str) -> Locator:
+def locator(low: float, high: float, kind: str) -> Locator:
     """Round numbers between the ends of a log axis, or of any axis of bytes of a capacity."""
     from matplotlib.ticker import FixedLocator, LogLocator
 

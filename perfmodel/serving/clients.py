@@ -152,6 +152,23 @@ class Round:
         return {"p50": self.usual, **tails}
 
 
+def queued(clients: np.ndarray, service: np.ndarray, think: np.ndarray) -> np.ndarray:
+    """Mean seconds that each of `clients` waits at a server that takes `service` seconds of each
+    request, one at a time, and sees it again after `think` seconds elsewhere.
+
+    Approximate mean value analysis of a closed network: an arriving request sees what the others
+    leave on average, and of the one in service half (Reiser, 1979; Schweitzer, 1979):
+
+        R = S (1 - f ρ / 2) / (1 - f ρ),    ρ = X S,    X (R + Z) = n,    f = (n - 1) / n
+
+    which is a quadratic equation of the load ρ, at most 1.
+    """
+    turn = think / np.maximum(service, 1e-12)
+    half, most = turn + clients, (clients - 1.0) / clients * (turn + 0.5) * clients
+    load = np.minimum(2.0 * clients / (half + np.sqrt(np.maximum(half**2 - 4.0 * most, 0.0))), 1.0)
+    return np.asarray(np.maximum(clients / load - turn - 1.0, 0.0) * service)
+
+
 def window(vary: np.ndarray | float, osl: np.ndarray, decode: np.ndarray) -> np.ndarray:
     """Seconds of decoding over which ends are spread, W, in the mean of the rounds."""
     return np.asarray(vary * _DRIFT * (osl - 1.0) * decode)

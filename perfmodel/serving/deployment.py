@@ -41,6 +41,14 @@ def expected_tokens(accept: float, gamma: int) -> float:
     return float(sum(accept**i for i in range(gamma + 1)))
 
 
+def _pools(text: str) -> str:
+    """The text of two numbers of copies. Raises `ProblemError`."""
+    counts = text.split(":")
+    if len(counts) != 2 or not all(count.isdecimal() and int(count) for count in counts):
+        raise ProblemError(f"--pools {text}: give copies for prompts and for tokens, as 2:3")
+    return text
+
+
 @dataclass(frozen=True)
 class Deployment(Result):
     """A network on devices. Raises `ProblemError` and `UnknownName` for what cannot be served."""
@@ -111,8 +119,13 @@ class Deployment(Result):
     prediction); 0: none."""
     accepted: Annotated[float, FieldOption(PLAN, spellings=("--accepted",), least=0)] = 0.0
     """Tokens of a pass with drafts, 1 to --mtp + 1; 0: those of DeepSeek-V3's module."""
+    pools: Annotated[str, FieldOption(PLAN, "X:Y", read=_pools)] = ""
+    """Copies for prompts and copies for tokens, on devices of their own, as 2:3 (disaggregated
+    serving); empty: every copy does both."""
     system: System | None = None
     """The system that joins the devices; None: the device's default system."""
+    prefill: Deployment | None = None
+    """A copy for prompts, with `pools`; None: it is like one for tokens."""
 
     def __post_init__(self) -> None:
         if not self.weights:
@@ -199,9 +212,34 @@ class Deployment(Result):
         return self.accepted or expected_tokens(ACCEPTANCE, self.drafted)
 
     @property
+    def counts(self) -> tuple[int, int]:
+        """Copies for prompts alone, and those that make tokens, each times `data`."""
+        prompts, tokens = map(int, self.pools.split(":")) if self.pools else (0, 1)
+        return prompts, tokens
+
+    @property
+    def shared_out(
+        self,
+    ) -> Annotated[str, Column("pools", key="pools", when=DIFFERS, number=False)]:
+        """The copies of each pool, and the shards of those for prompts."""
+        prompts, tokens = self.counts
+        return f"{prompts}xtp{self.for_prompts.tensor}:{tokens}" if self.pools else ""
+
+    @property
+    def copies(self) -> int:
+        """Copies that make tokens, each with requests of its own."""
+        return self.data * self.counts[1]
+
+    @cached_property
+    def for_prompts(self) -> Deployment:
+        """A copy that runs prompts."""
+        return self.prefill or (replace(self, pools="") if self.pools else self)
+
+    @property
     def devices(self) -> Annotated[int, Column()]:
         """Number of devices in all."""
-        return self.tensor * self.pipeline * self.data
+        prompts = self.counts[0] * self.for_prompts.devices if self.pools else 0
+        return self.tensor * self.pipeline * self.copies + prompts
 
     @cached_property
     def format(self) -> WeightFormat:
@@ -272,4 +310,5 @@ class Deployment(Result):
         """A key that is equal for deployments with equal steps."""
         return (
             *self.kernel_key, self.engine, self.pipeline, self.data, self.drafted, self.accepted,
+            self.pools, self.prefill and self.prefill.key,
         )  # fmt: skip

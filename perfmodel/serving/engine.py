@@ -41,8 +41,10 @@ class Host:
     """Added in a step on several devices, whose processes synchronise."""
     request_us: Annotated[float, "us"] = 0.0
     """Once a request of a client, around its first step: connection, tokenisation, first reply."""
+    admit_us: Annotated[float, "us"] = 0.0
+    """Once a request, of the server's process, which serves one request at a time."""
     client_us: Annotated[float, "us"] = 0.0
-    """For each client that tokens are streamed to; the device does not wait for it."""
+    """For each token that is streamed to a client, of the server's process."""
     source: str = ""
     """Source."""
 
@@ -212,9 +214,15 @@ class Engine:
         sharing = host.sharing_us if shared else 0.0
         return (host.step_us + sharing + host.sequence_us * sequences) * _MICRO
 
-    def client_seconds(self, clients: Any) -> Any:
-        """Minimum seconds of a step whose tokens are streamed to `clients`."""
-        return self.host.client_us * clients * _MICRO
+    def server_seconds(self, tokens: Any) -> Any:
+        """Seconds of the server's process for a request with an answer of `tokens`."""
+        admit, token = self.server_work
+        return admit + token * tokens
+
+    @property
+    def server_work(self) -> tuple[float, float]:
+        """Seconds of the server's process for a request, and for each token of its answer."""
+        return self.host.admit_us * _MICRO, self.host.client_us * _MICRO
 
     def constant(self, name: str) -> float:
         """A number by its dotted name. Raises `UnknownName`."""

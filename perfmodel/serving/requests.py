@@ -22,11 +22,13 @@ import numpy as np
 
 from perfmodel.errors import ProblemError
 from perfmodel.serving.cachememory import check_weights, fitting_batch, memory, more
-from perfmodel.serving.clients import STATISTICS, Round, window
+from perfmodel.serving.clients import STATISTICS, Round, queued, window
 from perfmodel.serving.steps import Steps
 from perfmodel.serving.times import Times
 
 _HALVINGS = 30
+_PASSES = 6
+"""Times that the clients who wait for the server's process are taken from those in the steps."""
 _SIZES = 64
 """Numbers of resident requests among which the best is searched."""
 _SIMPSON = np.array([1.0, 4.0, 1.0]) / 6.0
@@ -163,10 +165,22 @@ def closed(steps: Steps, clients: np.ndarray, of: Requests) -> Load:
 
     Clients that do not fit wait by Little's law.
     """
-    steps = steps.streaming()
-    batching = steps.of.engine.batching
     clients, req = of.beside(clients)
-    resident = np.minimum(clients, _group_concurrency(steps, req))
+    resident = np.minimum(clients, resident_limit(steps, req))
+    work = steps.of.engine.server_seconds(req.osl)
+    passes = _PASSES if np.any(work) else 0
+    for _ in range(passes):
+        load = _round(steps, clients, resident, req)
+        cycle = load.seconds * resident / clients
+        all_clients = clients * req.groups * steps.of.together
+        wait = queued(all_clients, work, cycle)
+        resident = np.minimum(resident, clients * cycle / (cycle + wait))
+    return _round(steps, clients, resident, req)
+
+
+def _round(steps: Steps, clients: np.ndarray, resident: np.ndarray, req: Requests) -> Load:
+    """Clients of whom some are resident at a time; the others wait by Little's law."""
+    batching = steps.of.engine.batching
     burst = steps.prefill(resident, req.new, req.cached)
     rounds = np.ceil(resident * req.new / np.maximum(batching.tokens, req.new))
     half = burst.times((rounds + 1.0) / (2.0 * rounds))
@@ -249,7 +263,7 @@ def _gate_steps(steps: Steps, resident: np.ndarray, share: np.ndarray) -> np.nda
 def full(steps: Steps, of: Requests) -> Load:
     """As many concurrent requests as fit."""
     _, req = of.beside(0.0)
-    return steady(steps, _group_concurrency(steps, req), req)
+    return steady(steps, resident_limit(steps, req), req)
 
 
 def open_loop(steps: Steps, rate: np.ndarray, of: Requests) -> Load:
@@ -259,9 +273,10 @@ def open_loop(steps: Steps, rate: np.ndarray, of: Requests) -> Load:
     depend on chance. The message names the limit. The largest rate is that of the best number of
     resident requests: many of them leave little room for prompts in a step.
     """
-    steps = steps.streaming()
     rate, req = of.beside(rate)
-    best, top = _peak(steps, _group_concurrency(steps, req), req)
+    best, top = _peak(steps, resident_limit(steps, req), req)
+    share = steps.of.engine.server_seconds(req.osl) * steps.of.together * req.groups
+    top = np.minimum(top, 1.0 / np.maximum(share, 1e-12))
     copies = steps.of.data * req.groups
     for demand, limit in zip(rate * copies, top * copies, strict=True):
         _check_rate(steps, float(demand), float(limit))
@@ -272,6 +287,9 @@ def open_loop(steps: Steps, rate: np.ndarray, of: Requests) -> Load:
         low, high = np.where(short, middle, low), np.where(short, high, middle)
     load = steady(steps, high, req)
     waits = _wait_quantiles(steps, rate, load)
+    busy = np.minimum(rate * share, KNEE)  # M/D/1, of the server's process
+    delay = busy / (2.0 * (1.0 - busy)) * steps.of.engine.server_seconds(req.osl)
+    waits = {name: wait + delay for name, wait in waits.items()}
     ttft = load.prompt.total + waits["mean"]
     seconds = ttft + (req.osl - 1) * load.tpot
     quantiles = {name: load.prompt.total + wait for name, wait in waits.items() if name != "mean"}
@@ -330,7 +348,7 @@ def _check_rate(steps: Steps, rate: float, top: float) -> None:
         )
 
 
-def _group_concurrency(steps: Steps, req: Requests) -> np.ndarray:
+def resident_limit(steps: Steps, req: Requests) -> np.ndarray:
     """Maximum concurrent requests of a group, with half of their output on average."""
     lengths = (req.isl + req.osl // 2).astype(int)
     counts = _fitting(steps, lengths.tolist())

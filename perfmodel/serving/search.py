@@ -2,8 +2,7 @@
 
 A *plan* is a copy of the network: device, engine, formats, tensor, pipeline and expert parallelism.
 Its users are those of a closed loop (`requests.closed`), as many as meet the targets and fit;
-copies fill the devices. Split pools have copies for prompts and others for tokens
-(`disaggregated.split`).
+copies fill the devices. Pools have copies for prompts and others for tokens (`disaggregated`).
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from perfmodel.fieldoption import FieldOption
 from perfmodel.networks.network import Network
 from perfmodel.serving.cachememory import check_weights, fitting_batch
 from perfmodel.serving.deployment import Deployment
-from perfmodel.serving.disaggregated import Side, Split, split
+from perfmodel.serving.disaggregated import shared_out
 from perfmodel.serving.served import Served, serve
 from perfmodel.serving.steps import Steps
 from perfmodel.serving.targets import Targets
@@ -82,8 +81,6 @@ class Option:
     """Copies."""
     stops: str
     """What more users would break."""
-    pools: Split | None = None
-    """Pools for prompts and tokens, in place of copies that do both."""
 
     @property
     def of(self) -> Deployment:
@@ -93,12 +90,12 @@ class Option:
     @property
     def devices(self) -> int:
         """Devices of all copies."""
-        return self.pools.devices if self.pools else self.of.devices * self.copies
+        return self.of.devices * self.copies
 
     @property
     def requests_per_s(self) -> float:
         """Requests a second of all copies."""
-        return self.pools.requests_per_s if self.pools else self.served.requests_per_s * self.copies
+        return self.served.requests_per_s * self.copies
 
     @property
     def output_tokens_per_s(self) -> float:
@@ -113,8 +110,8 @@ class Option:
     @property
     def launch(self) -> str:
         """The command that starts a copy; of pools, one for tokens. Empty: none is known."""
-        copy = self.pools.decode if self.pools else self.of
-        sequences = self.pools.resident if self.pools else math.ceil(self.served.size / copy.data)
+        copy = self.of
+        sequences = math.ceil(self.served.size / copy.copies)
         sizes = {name: getattr(copy, name) for name in ("tensor", "pipeline", "data", "expert")}
         return copy.engine.launch.line(
             copy.network.name, {**sizes, "sequences": sequences}, weights=copy.weights,
@@ -182,11 +179,7 @@ def search(
         copy = steps.of
         report(i, len(candidates))
         try:
-            users = _users(copy, demand)
-            served = serve(
-                steps, "concurrency", users, demand.isl, demand.osl, cached=demand.cached,
-                vary=demand.vary, statistic=demand.statistic,
-            )  # fmt: skip
+            served = _loads(steps, demand)
         except PerfmodelError as error:
             misses.append(Miss(copy, str(error)))
             continue
@@ -194,18 +187,24 @@ def search(
         able.append(steps)
         best = _best(served, demand, gpus)
         (options if isinstance(best, Option) else misses).append(best)  # type: ignore[arg-type]
-    options += _pools(able, loads, demand, gpus)
+    for served in _pools(able, demand, gpus):
+        best = _best(served, demand, gpus)
+        options += [best] if isinstance(best, Option) else []
     options.sort(key=lambda option: _rank(option, demand))
     misses.sort(key=lambda miss: miss.excess)
     return options, misses, loads
 
 
-def _users(copy: Deployment, demand: Demand) -> np.ndarray:
-    """Numbers of users of a copy, from one of each device group to as many as fit."""
+def _loads(steps: Steps, demand: Demand) -> list[Served]:
+    """Loads of a copy, from one user of each device group to as many as fit."""
+    copy = steps.of
     check_weights(copy)
-    most = max(fitting_batch(copy, demand.isl + demand.osl // 2), 1) * copy.data
-    sizes = np.unique(np.geomspace(1, max(most // copy.data, 1), _SIZES).round()) * copy.data
-    return np.asarray(sizes, dtype=float)
+    most = max(fitting_batch(copy, demand.isl + demand.osl // 2), 1)
+    users = np.unique(np.geomspace(1, most, _SIZES).round()) * copy.copies
+    return serve(
+        steps, "concurrency", users, demand.isl, demand.osl, cached=demand.cached,
+        vary=demand.vary, statistic=demand.statistic,
+    )  # fmt: skip
 
 
 def excess(load: Served, targets: Targets) -> tuple[float, str]:
@@ -249,28 +248,19 @@ def _rank(option: Option, demand: Demand) -> tuple[float, float]:
     return devices, -option.output_tokens_per_s
 
 
-def _pools(
-    able: Sequence[Steps], loads: Sequence[Served], demand: Demand, gpus: int
-) -> Iterator[Option]:
-    """The best pair of pools of each device, engine and formats."""
+def _pools(able: Sequence[Steps], demand: Demand, gpus: int) -> Iterator[list[Served]]:
+    """Loads of the best pools of each device, engine and formats."""
     groups: dict[tuple[object, ...], list[Steps]] = {}
     for steps in able:
         copy = steps.of
         groups.setdefault(
             (copy.device.slug, copy.engine.name, copy.weights, copy.cache_type), []
         ).append(steps)
-    first = {id(load.of): load for load in reversed(loads)}
-    for group in groups.values():
-        if demand.users:
-            continue
-        sides = [Side(steps, demand.isl, demand.osl) for steps in group]
-        pairs = (
-            split(prefill, decode, demand.targets.limits, gpus, demand.rate)
-            for prefill in sides for decode in sides
-        )  # fmt: skip
-        best = min(filter(None, pairs), key=lambda pair: pair.rank(demand.rate), default=None)
-        if best is not None:
-            yield Option(first[id(best.decode)], best.decode_copies, "pools", best)
+    for group in groups.values() if not demand.users else ():
+        limits = demand.targets.limits
+        pooled = shared_out(group, demand.isl, demand.osl, limits, gpus, demand.rate)
+        if pooled is not None:
+            yield _loads(Steps(pooled), demand)
 
 
 def front(loads: Iterable[Served], targets: Targets) -> list[Served]:

@@ -24,7 +24,7 @@ from perfmodel import yamltable
 from perfmodel.columns import DIFFERS, SOME, Column, Result, Row
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.quantities import shown
-from perfmodel.serving import requests
+from perfmodel.serving import disaggregated, requests
 from perfmodel.serving.clients import STATISTICS
 from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.requests import Load, Requests
@@ -91,8 +91,8 @@ class Served(Result):
     """All loads that were predicted together."""
     place: int
     """The index of this load among them."""
-    groups: float
-    """Groups of each copy's requests, which are in different pipeline stages at the same time."""
+    parts: float
+    """Loads like this one in all: over copies, and groups in different pipeline stages."""
     spread: Spread
     """What the engine adds to ranges."""
     statistic: Annotated[str, Column(place=3)] = "mean"
@@ -116,12 +116,12 @@ class Served(Result):
     @property
     def resident(self) -> Annotated[float, Column("resident", when=_is_not_size, place=1)]:
         """Concurrent requests of each copy."""
-        return float(self.load.resident[self.place]) * self.groups
+        return float(self.load.resident[self.place]) * self.parts / self.of.copies
 
     @property
     def requests_per_s(self) -> Annotated[float, Column(place=3)]:
         """Completed requests a second, over all copies."""
-        return float(self.load.requests_per_s[self.place]) * self.of.data * self.groups
+        return float(self.load.requests_per_s[self.place]) * self.parts
 
     @property
     def known(self) -> Annotated[Mapping[str, str], Column(place=3)]:
@@ -158,7 +158,7 @@ class Served(Result):
         if name == "e2e_ms":
             return self._value(name, float(self.load.seconds[self.place]) * _MILLI, ends)
         seconds = self._value(name, 1.0, ends)
-        return seconds.inverse.times(self._rate(name) * self.of.data * self.groups)
+        return seconds.inverse.times(self._rate(name) * self.parts)
 
     def _rate(self, name: str) -> float:
         """Tokens a second of one copy; an engine of one sequence is timed only while it decodes."""
@@ -242,15 +242,20 @@ def serve(
     """
     totals = np.atleast_1d(np.asarray(sizes, dtype=float))
     _check(kind, statistic, totals, {"isl": isl, "osl": osl}, vary)
-    loads = totals / steps.of.data if kind == "rate" else np.ceil(totals / steps.of.data)
+    copies = steps.of.copies
+    loads = totals / copies if kind == "rate" else np.ceil(totals / copies)
     groups = _groups(steps.of, kind, loads)
     requests = Requests(
         np.asarray(isl, float), np.asarray(osl, float), _cached_tokens(isl, cached), vary, groups
     )  # fmt: skip
-    load = _LOADED[kind](steps, loads / groups, requests)
+    if steps.of.pools and kind != "concurrency":
+        raise ProblemError(f"pools serve clients; give --concurrency in place of {kind}")
+    predicted = disaggregated.closed if steps.of.pools else _LOADED[kind]
+    load = predicted(steps, loads / groups, requests)
+    parts = copies * groups if kind == "full" else totals * groups / loads
     return [
         Served(
-            steps.of, kind, float(size), load, i, float(groups[i]), spread or default(), statistic
+            steps.of, kind, float(size), load, i, float(parts[i]), spread or default(), statistic
         )
         for i, size in enumerate(totals)
     ]

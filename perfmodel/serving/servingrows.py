@@ -54,11 +54,9 @@ _UNSAID = "not said"
 _LIKE = "accepted as those of DeepSeek-V3"
 _OWN_DRAFTS = re.compile(r"\bspec mtp\b")
 _OWN_ATTENTION = re.compile(r"dp_attention True")
-_MISSING = {
-    "disaggregated": "prompts and tokens have devices of their own, whose plans are not columns; "
-    "ask perfmodel infer --pools",
-}
-"""What a table does not say of rows with these flags."""
+_POOLS = re.compile(r"prefill (\d+)x\((.*?)\), decode (\d+)x\((.*?)\)")
+"""Devices of each pool, and the plan of its copies, as in `pools`."""
+_SHARES = re.compile(r"(tp|ep)(\d+)")
 _OFFLOADS = {
     "flexgen": "auto", "flexgen-compressed": "auto", "accelerate": "stream",
     "zero-inference": "stream",
@@ -93,12 +91,17 @@ class Asked:
     assumed: tuple[str, ...] = ()
     """Assumptions for empty cells, a few words each."""
 
+    @property
+    def rated_devices(self) -> int:
+        """The devices that a rate for one device is of: with pools, those that make the tokens
+        (InferenceX: n · OSL over the seconds of a request is that rate times those devices)."""
+        plan = self.deployment
+        prompts = plan.counts[0] * plan.for_prompts.devices
+        return prompts if prompts and self.metric.startswith("input") else plan.devices - prompts
+
 
 def asked(row: Row) -> Asked:
     """What a row asks for. Raises `ProblemError` and `UnknownName` for missing or unknown cells."""
-    for flag, reason in _MISSING.items():
-        if flag in str(row.get("flag") or ""):
-            raise ProblemError(f"{flag}: {reason}")
     notes = str(row.get("notes") or "")
     cells = Cells(row)
     load, metric = str(row["load"]), str(row["metric"])
@@ -113,6 +116,8 @@ def asked(row: Row) -> Asked:
     if column and not size > 0:
         raise ProblemError(f"a row of load {load} without {column}; give the column")
     deployment = _deployment(cells, device, recipe.polled(engine, size), recipe)
+    if "disaggregated" in str(row.get("flag") or "") or not cells.missing("pools"):
+        deployment = _pooled(deployment, str(row.get("pools") or notes), notes)
     if "speculative" in str(row.get("flag") or ""):
         deployment = replace(deployment, drafted=recipe.drafts(notes))
         cells.assumed.append(f"{deployment.drafted} tokens drafted, {_LIKE}")
@@ -171,6 +176,32 @@ def _deployment(cells: Cells, device: Device, engine: Engine, recipe: Recipe) ->
     )
 
 
+def _pooled(copy: Deployment, text: str, notes: str) -> Deployment:
+    """The deployment with pools as a row has them. Raises `ProblemError` where it does not say.
+
+    Attention of their own is that of copies which share experts, as its notes say (`dp_attention
+    True`) of both pools; copies with all experts share each layer.
+    """
+    match = _POOLS.search(text)
+    if match is None:
+        raise ProblemError(
+            "disaggregated: prompts and tokens have devices of their own, and their plans are not "
+            "given; give a column pools: prefill 16x(tp8 ep8), decode 56x(tp8 ep8)"
+        )
+    own = _OWN_ATTENTION.search(notes) is not None
+    sides, counts = [], []
+    for devices, shares in (match.groups()[:2], match.groups()[2:]):
+        size = dict.fromkeys(("tp", "ep"), 1) | {k: int(n) for k, n in _SHARES.findall(shares)}
+        apart = own and size["ep"] > 1
+        side = replace(
+            copy, tensor=1 if apart else size["tp"], data=size["tp"] if apart else 1,
+            expert=size["ep"], pipeline=1,
+        )  # fmt: skip
+        sides.append(side)
+        counts.append(max(int(devices) // side.devices, 1))
+    return replace(sides[1], pools=f"{counts[0]}:{counts[1]}", prefill=replace(sides[0], drafted=0))
+
+
 def _engine(row: Row) -> Engine:
     """The engine of a row's release, with chunked prefill where the row's notes name it. Raises
     `ProblemError` for programs that offload."""
@@ -225,7 +256,7 @@ class Answers:
             return load
         value = load.metric(row.metric)
         rate = row.metric.endswith("_per_s")
-        return value.times(1.0 / row.deployment.devices) if rate and row.per_device else value
+        return value.times(1.0 / row.rated_devices) if rate and row.per_device else value
 
     def _group(self, rows: Sequence[Asked]) -> list[Served | str]:
         """Loads of rows with equal deployment and kind: together, or one by one where one is

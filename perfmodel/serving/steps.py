@@ -70,8 +70,8 @@ def _tables(kernels: Hashable, constants: Hashable) -> _Tables:
 class Steps:
     """Times of steps. Raises what `perfmodel.predict.predict` raises for an unsupported format."""
 
-    def __init__(self, deployment: Deployment, *, streams: bool = False) -> None:
-        self.of, self.streams = deployment, streams
+    def __init__(self, deployment: Deployment) -> None:
+        self.of = deployment
         self.values = sustained(default(), deployment.device)
         self.gap_seconds = float(machine(deployment.device).at_clock(self.values["kernel_gap"]))
         tables = _tables(deployment.kernel_key, tuple(self.values.items()))
@@ -176,9 +176,6 @@ class Steps:
         engine = self.of.engine
         engine_s = engine.host_seconds(sequences, shared=self.of.tensor > 1)
         pieces.append(Times.exactly(Line("engine", HOST, HOST), engine_s))
-        if self.streams:
-            rest = engine.client_seconds(sequences) - device - waits - engine_s
-            pieces.append(Times.exactly(Line("clients", HOST, HOST), np.maximum(rest, 0.0)))
         return beside(pieces)
 
     def sends(self, tokens: np.ndarray) -> Times:
@@ -209,10 +206,6 @@ class Steps:
         total = together_seconds(Work(computing, 1.0), Work(crossing, units))
         share = np.where(turns > 1.0, (total - computing) / np.maximum(crossing, 1e-12), 1.0)
         return body.times(np.where(mask[:, None], share, 1.0))
-
-    def streaming(self) -> Steps:
-        """The same steps with tokens streamed to clients."""
-        return Steps(self.of, streams=True)
 
     @cached_property
     def _kinds(self) -> dict[SelfAttention, int]:

@@ -22,7 +22,8 @@ LAYOUT = Layout(
     measured="value",
     text=(
         "source", "device", "engine", "engine_version", "network", "weights_dtype", "kv_dtype",
-        "activations_dtype", "load", "metric", "statistic", "per", "flag", "assumed", "notes",
+        "activations_dtype", "pools", "load", "metric", "statistic", "per", "flag", "assumed",
+        "notes",
     ),
     whole=(
         "devices", "hidden", "layers", "heads", "kv_heads", "head_dim", "inner", "vocabulary",

@@ -104,8 +104,8 @@ def test_the_chart_draws_the_first_table():
     assert list(dict.fromkeys(row["kind"] for row in chart.rows)) == ["a", "b"], "the best first"
     assert chart.rows[0] == {"kind": "a", "what": "left out", "median": 0.05, "p90": 0.3}
     (axes,) = chart.figure.axes
-    bars = [path.get_extents() for each in axes.collections for path in each.get_paths()]
-    drawn = {(round(bar.x0, 9), round(bar.x1, 9)) for bar in bars}
+    ends = [(bar.get_x(), bar.get_x() + bar.get_width()) for bar in axes.patches]
+    drawn = {(round(start, 9), round(end, 9)) for start, end in ends}
     assert drawn == {
         (0, 0.05), (0.05, 0.3), (0, 0.03), (0.03, 0.1), (0, 0.1), (0.1, 0.25), (0, 0.2), (0.2, 0.9),
     }  # fmt: skip

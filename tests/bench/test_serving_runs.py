@@ -24,6 +24,8 @@ from perfmodel.serving.cachememory import (
 )
 from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.engine import load
+from perfmodel.serving.served import serve
+from perfmodel.serving.steps import Steps
 from perfmodel.table.reading import read
 from perfmodel.validation.serving import LAYOUT, asked_of, predict_table
 
@@ -54,7 +56,7 @@ def test_rows_are_predicted_or_say_why(tmp_path):
     )  # fmt: skip
     found = predict_table(rows)
     reasons = ["", "no engine", "no device", "without batch", "no load", "no metric", "tensor 3",
-               "or give its hidden, layers and heads", "", "", "--draft", "--pools",
+               "or give its hidden, layers and heads", "", "", "--draft", "column pools",
                "no statistic named", "perfmodel offload llama-2-7b"]  # fmt: skip
     for said, wanted in zip(found["reason"], reasons, strict=True):
         assert (said == "") == (wanted == "")
@@ -156,6 +158,23 @@ def test_a_published_benchmark_is_run_as_its_scripts_say(tmp_path):
     assert few.deployment.weights == "fp8-block"
     (held,) = asked_of(table(tmp_path, {**row, "engine": "tensorrt-llm"}))
     assert (held.deployment.engine.batching.gather, held.statistic) == (60, "p50")
+
+
+def test_pools_are_a_column_or_in_the_notes(tmp_path):
+    """A rate for one device is of those for tokens; attention of their own is in the notes."""
+    pools = "prefill 16x(tp8 ep1), decode 32x(tp8 ep8)"
+    row = {**DEEPSEEK, "tensor": 8, "isl": 4096, "metric": "output_tokens_per_s", "per": "device"}
+    rows = table(
+        tmp_path, {**row, "pools": pools}, {**row, "flag": "disaggregated", "notes": pools},
+        {**row, "pools": pools, "notes": "dp_attention True"},
+    )  # fmt: skip
+    column, notes, apart = (one.deployment for one in asked_of(rows))
+    assert column == notes
+    assert (column.pools, column.devices, column.for_prompts.expert) == ("2:4", 48, 1)
+    assert (apart.tensor, apart.data, apart.expert, apart.for_prompts.tensor) == (1, 8, 8, 8)
+    (load,) = serve(Steps(column), "concurrency", [64], 4096, 1024)
+    predicted = predict_table(rows)["predicted"]
+    assert predicted[0] == pytest.approx(load.metric("output_tokens_per_s").value / 32)
 
 
 def test_a_share_of_cached_tokens_is_a_column(tmp_path):

@@ -214,11 +214,12 @@ def test_no_draft_is_as_good_as_none(said):
     assert row["tpot_us"] == row["drafted_tpot_us"] > 0
 
 
-def test_longer_answers_want_fewer_devices_for_prompts(said):
-    text = said(*BIG, "--pools", "--isl", "2k", "--osl", "128,512,2k", "-f", "csv")
-    shares = [float(row["prefill_share"]) for row in csv.DictReader(io.StringIO(text))]
-    assert 1.0 > shares[0] > shares[1] > shares[2] > 0.0
-    assert "for prompts" in said(*BIG, "--pools")
+def test_more_copies_for_prompts_have_earlier_first_tokens(said):
+    text = said(*BIG, "--pools", "1:1,2:1", "--isl", "2k", "--users", "64", "-f", "csv")
+    few, many = csv.DictReader(io.StringIO(text))
+    assert (few["pools"], many["pools"]) == ("1xtp4:1", "2xtp4:1")
+    assert float(few["ttft_ms"]) > float(many["ttft_ms"])
+    assert int(many["devices"]) == 12
 
 
 @pytest.mark.parametrize(
@@ -228,9 +229,11 @@ def test_longer_answers_want_fewer_devices_for_prompts(said):
         (("--draft", "llama-3-8b", "--accept", "2"), "--accept '2' is no chance; write 0 to 1"),
         (("--draft", "llama-3-8b", "--accept", "x"), "--accept 'x' is no chance"),
         (("--draft", "llama-3-8b", "--load", "full"), "--draft is of --batch or --concurrency"),
-        (("--draft", "llama-3-8b", "--pools"), "--draft and --pools do not go together"),
-        (("--pools", "--fit", "batch"), "--fit and --pools do not go together"),
-        (("--pools", "--terms"), "--pools and --terms do not go together"),
+        (("--draft", "llama-3-8b", "--terms"), "--draft and --terms do not go together"),
+        (("--pools", "1:2"), "pools serve clients; give --concurrency in place of static batch"),
+        (("--pools", "2"), "--pools 2: give copies for prompts and for tokens, as 2:3"),
+        (("--pools", "0:1", "--users", "4"), "--pools 0:1: give copies for prompts"),
+        (("--pools", "1:1", "--users", "4", "--requests", "9"), "drop --requests or --arrivals"),
     ],
 )
 def test_ways_that_cannot_be_are_one_line(capsys, arguments, message):

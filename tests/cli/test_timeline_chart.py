@@ -21,11 +21,10 @@ def ran(kind, stages=4, micro=8, chunks=None, **times):
 
 def rectangles(figure, bubble):
     """(left, low, right, high) of every bar, or of every strip behind them."""
-    found = []
-    for collection in figure.axes[0].collections:
-        if (collection.get_gid() or "").startswith("bare") is bubble:
-            found += [path.get_extents().extents for path in collection.get_paths()]
-    return np.array(found)
+    if bubble:
+        strips = [path for each in figure.axes[0].collections for path in each.get_paths()]
+        return np.array([path.get_extents().extents for path in strips])
+    return np.array([bar.get_bbox().extents for bar in figure.axes[0].patches])
 
 
 @pytest.mark.parametrize("kind", ["gpipe", "1f1b", "interleaved", "zb-v", "dualpipe"])

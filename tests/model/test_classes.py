@@ -97,38 +97,6 @@ def test_a_class_without_its_instructions_falls_back_and_says_so(name, slug, fal
     assert list(said) == ([f"{name} does not run on {slug}; {falls} taken"] if falls else [])
 
 
-def test_every_step_of_a_fall_is_said():
-    found, said = resolve("attention", "flash4", "fp16", machine(T4))
-    assert found.name == "flash2"
-    assert said[0].startswith("flash4 ")
-    assert said[-1].endswith("does not run on t4; flash2 taken")
-
-
-def test_an_unknown_implementation_is_said_in_the_assumptions():
-    found = predict(Attention(1, 8, 8, 256, 256, 64), H100, implementation="warp-nine")
-    said = "implementation 'warp-nine' is not known: a good library's is taken"
-    assert said in found.assumptions
-    assert found.seconds == predict(Attention(1, 8, 8, 256, 256, 64), H100).seconds
-    assert not predict(Attention(1, 8, 8, 256, 256, 64), H100).assumptions
-
-
-@pytest.mark.parametrize("dtype", ["bf16", "fp32"])
-@pytest.mark.parametrize("direction", ["fwd", "bwd"])
-def test_a_norm_that_is_written_out_takes_longer_than_a_fused_one(dtype, direction):
-    """Every operator of the chain is launched, and reads and writes whole tensors."""
-    for rows in (8, 65536):
-        problem = Rowwise("rmsnorm", rows, 4096, dtype, direction=direction)
-        for harness in ("kernel", "cuda_graph", "do_bench"):
-            written, fused = (
-                predict(problem, H100, implementation=name, harness=harness).seconds
-                for name in ("huggingface", "torch")
-            )
-            assert written > 1.2 * fused
-    plain = Rowwise("layernorm", 4096, 4096, dtype, direction=direction)
-    module, own = (predict(plain, H100, implementation=n) for n in ("huggingface", "torch"))
-    assert module.seconds == own.seconds
-
-
 @pytest.mark.parametrize(
     "name", ["torch-2.6.0:rms", "vllm-0.24.0:gate", "aiter:ck", "sarathi/torch", "nobodys"]
 )
@@ -177,12 +145,6 @@ def test_ampere_cuts_fp32_products_as_its_library_does(m, n, k):
     assert tile["n"] >= 64 or n <= 32
     blocks = -(-m // tile["m"]) * -(-n // tile["n"]) * tile["slices"]
     assert tile["slices"] == 1 or blocks <= 2 * machine(A100).units
-
-
-def test_a_class_of_another_operator_is_not_taken():
-    assert predict(Rowwise("softmax", 8, 8), H100, implementation="cublas").implementation in (
-        "fused-rows", "torch-softmax",
-    )  # fmt: skip
 
 
 def test_an_unknown_class_names_the_nearest():

@@ -103,14 +103,6 @@ def test_an_attention_row_says_in_its_variant_what_it_masks_and_drops(variant):
     assert row["predicted_us"] == pytest.approx(one.seconds * 1e6)
 
 
-def test_a_row_is_what_predict_says():
-    row = predict_table(table(ATTENTION)).iloc[0]
-    problem = Attention(2, 16, 4, 2048, 2048, 128, causal=True, dtype="fp16")
-    one = predict(problem, load("a100-sxm4-80gb"))
-    assert row["predicted_us"] == pytest.approx(one.seconds * 1e6)
-    assert row["limiter"] == one.limiter
-
-
 def test_circumstances_reach_the_model():
     plain, eager, cache = predict_table(
         table(

@@ -7,7 +7,6 @@ from collections import OrderedDict
 
 import numpy as np
 import pytest
-from cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -270,11 +269,3 @@ def test_an_lru_cache_hits_less_than_a_pinned_one(cli):
         )  # fmt: skip
         hits.append(json.loads(out)["placements"][1]["hit"])
     assert hits[1] < hits[0]
-
-
-@cases
-def test_bad_input_is_one_line(cli, arguments, said):
-    code, out, err = cli("embedding", "-d", "a100-sxm4-80gb", *arguments)
-    assert (code, out) == (2, "")
-    assert said in err
-    assert err.count("\n") == 1

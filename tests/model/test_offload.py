@@ -35,7 +35,6 @@ from perfmodel.offload.streaming import Streaming
 T4, A100, XEON = load("t4"), load("a100-pcie-40gb"), load("xeon-gold-6242")
 OPT = library.load("opt-30b")
 REQUEST = Request(512, 32)
-HOSTED = ["opt-30b", "-d", "t4", "--host", "xeon-gold-6242"]
 PUBLISHED = (20, 80, 0, 100, 0, 100)
 RATES = st.floats(1e12, 1e15)
 LINKS = st.floats(1e9, 1e12)
@@ -420,31 +419,3 @@ def test_the_command_streams_and_splits_layers(cli):
     )  # fmt: skip
     assert code == 0
     assert len(out.splitlines()) == 28  # 0 to 24 layers fit, 25 to 40 do not
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["opt-30b", "-d", "t4"], "--policy auto needs a host"),
-        (["opt-30b", "-d", "t4", "--policy", "fast"], "no policy named 'fast'"),
-        (
-            ["opt-30b", "-d", "t4", "--policy", "20,80", "--batch", "1", "--costs", "t4-gcp"],
-            "six numbers",
-        ),
-        (["opt-30b", "-d", "t4", "--policy", "20,80,0,100,0,100"], "needs --batch"),
-        (["opt-30b", "-d", "a100", "--policy", "auto", "--costs", "t4-gcp"], "was fitted on t4"),
-        (["opt-30b", "-d", "t4", "--costs", "t5"], "no choice for --costs named 't5'"),
-        ([*HOSTED, "--host-memory", "208"], "has no unit"),
-        ([*HOSTED, "--host-memory", "8 GB"], "no policy fits"),
-        (["opt-30b", "-d", "wse-2", "--policy", "stream"], "has no link to a host"),
-        (["bert-base", "-d", "t4", "--policy", "recompute"], "keeps no keys and values"),
-        (["opt-30b", "-d", "t4", "--policy", "layers"], "needs a host"),
-        (["opt-30b", "-d", "t4", "--isl", "0"], "--isl"),
-        ([*HOSTED, "--isl", "4k"], "learned positions"),
-    ],
-)  # fmt: skip
-def test_bad_input_is_one_line(cli, arguments, said):
-    code, out, err = cli("offload", *arguments)
-    assert (code, out) == (2, "")
-    assert said in err
-    assert err.count("\n") == 1

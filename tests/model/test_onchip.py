@@ -6,7 +6,6 @@ import json
 import math
 
 import pytest
-from cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -168,11 +167,3 @@ def test_the_command_says_what_it_takes(cli):
     code, out, _ = cli("hold", "llama-2-13b", "-d", "wse-2", "--weights", "w4a16")
     assert code == 0
     assert "no better bound is known" in out
-
-
-@cases
-def test_bad_input_is_one_line(cli, arguments, said):
-    code, out, err = cli("hold", "llama-2-7b", *arguments)
-    assert (code, out) == (2, "")
-    assert said in err
-    assert err.count("\n") == 1

@@ -265,22 +265,6 @@ def test_commands_take_places(capsys):
     assert row["bytes_host"] == row["footprint_host"] == 2 * 32 * 32768 * 128 * 2
 
 
-@pytest.mark.parametrize(
-    ("place", "said"),
-    [
-        ("kv", "--place 'kv' is not OPERAND=LEVEL; write kv=host"),
-        ("kv=", "--place 'kv=' is not OPERAND=LEVEL; write kv=host"),
-        ("kv=host,kv=peer", "--place gives 'kv' as host and as peer; choose one"),
-        ("kv=hst", "no level of h100-sxm to place operands in named 'hst'; did you mean host?"),
-    ],
-)
-def test_bad_places_are_one_line_and_exit_code_two(capsys, place, said):
-    assert cli(["predict", *GIVEN, place]) == 2
-    err = capsys.readouterr().err
-    assert said in err
-    assert err.count("\n") == 1
-
-
 def test_a_card_has_one_capacity():
     """80 GB on the label are 80 GiB to the driver, for whatever has to fit."""
     from perfmodel.onchip.holding import least_devices

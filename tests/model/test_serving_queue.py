@@ -33,7 +33,7 @@ def table(step=1e-3, token=1e-5, sequence=1e-5, cached=1e-8):
         Curve(ends, [step + token * t for t in ends]), Curve(ends, [0.0, 0.0]),
         Curve(ends, [0.0, 0.0]), Curve(ends, [sequence * n for n in ends]),
         (ends, ends, attention), ([1.0], [1.0], [0.0, 1e6], np.array([[[0.0, 1e-2]]])),
-        Host(step=1e-4, client=1e-5), Host(step=2e-4),
+        Host(step=1e-4), Host(step=2e-4),
     )  # fmt: skip
 
 
@@ -69,7 +69,7 @@ def places(draw):
     where = Site(
         table(), batching, longest + draw(st.sampled_from([0, 2, 10, 100])), block,
         draw(st.sampled_from([1, 1, 2])), draw(st.sampled_from([1, 1, 2])),
-        draw(st.sampled_from([0.0, 0.005])),
+        draw(st.sampled_from([0.0, 0.005])), draw(st.sampled_from([(0.0, 0.0), (2e-3, 1e-4)])),
     )  # fmt: skip
     asked = arrivals(
         np.zeros(count) if clients else np.cumsum(gaps), inputs, outputs,
@@ -185,7 +185,7 @@ def test_closed_forms_are_the_means_of_the_event_loop_in_a_closed_loop(engine, c
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])
 @pytest.mark.parametrize("options", [{}, {"tensor": 2, "pipeline": 2}])
 def test_the_table_has_the_seconds_of_steps(engine, options):
-    one = steps(engine, **options).streaming()
+    one = steps(engine, **options)
     held = tabulated(one, 4096, 256)
     for batch, past in ((1, 1024), (64, 2048), (200, 700)):
         total = float(one.decode(np.array([batch]), np.array([past])).total[0])

@@ -6,11 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cases import cases
 from draws import sizes
 
 from perfmodel.algorithms import Attention
-from perfmodel.algorithms.attention import SOFTMAX_VECTOR
 from perfmodel.arithmetic import as_floats
 from perfmodel.hardware import load
 from perfmodel.timing import attention_style, slicing, splitkv
@@ -21,7 +19,7 @@ from perfmodel.timing.machine import machine
 from perfmodel.timing.occupancy import residency
 from perfmodel.timing.plan import adding_seconds, combining_seconds, time_plan
 from perfmodel.timing.setting import Setting
-from perfmodel.timing.style import Block, Code, Style
+from perfmodel.timing.style import Style
 
 CONSTANTS = default()
 FREE = replace(kernel_facts("flash-triton"), cut=None)
@@ -69,26 +67,6 @@ def test_scores_of_slices_follow_their_full_times(slug):
 TILE, DIM = (64, 64, 128), 128.0
 
 
-@cases
-def test_blocks_of_a_decode_tile_by_each_resource(limits, blocks):
-    plenty = {"shared_capacity": 1e9, "registers_bytes": 1e9, "max_threads": 1e9}
-    here = replace(H100, **{**plenty, "thread_registers_bytes": 1024.0, **limits})
-    how = Style("fp16")
-    assert slicing.resident_blocks(TILE, DIM, FREE, here, how, 2.0) == blocks
-    assert slicing.resident_blocks(TILE, DIM, FREE, here, replace(how, resident=1), 2.0) == 1
-
-
-def test_seconds_of_a_tile_of_scores_worked_by_hand():
-    matrix = 4 * 64 * 64 * 128 / (0.5 * H100.matrix_per_unit("fp16"))
-    vector = SOFTMAX_VECTOR * 64 * 64 / (0.25 * H100.vector_ops_per_unit)
-    for overlap in (0.0, 0.75, 1.0):
-        how = Style("fp16", matrix_share=0.5, overlap=overlap, code=Code(vector_share=0.25))
-        found = slicing.tile_seconds(TILE, DIM, H100, how)
-        both = max(matrix, vector) + (1 - overlap) * min(matrix, vector)
-        assert found == near(both)
-    assert matrix != near(vector, rel=0.1)
-
-
 def test_seconds_of_adding_slices_up_worked_by_hand():
     how = Style("fp16")
     start = combining_seconds(H100, CONSTANTS, how)
@@ -110,66 +88,6 @@ def test_seconds_of_adding_slices_up_worked_by_hand():
 def axes_of(**given: float) -> dict[str, np.ndarray]:
     """Axes of one problem as (1, 1) columns; one of each where nothing is said."""
     return {axis: np.array([[float(given.get(axis, 1.0))]]) for axis in "bgrqxd"}
-
-
-def scored(here, how=None, kernel=FREE, **given: float) -> np.ndarray:
-    """Scores of one problem by numbers of slices."""
-    plain = Style("fp16") if how is None else how
-    found = slicing.scores(axes_of(d=128.0, **given), TILE, kernel, here, CONSTANTS, plain, 2.0)
-    return dict(zip(slicing.SPLITS.tolist(), found[0].tolist(), strict=True))
-
-
-def test_the_score_of_slices_worked_by_hand():
-    block = slicing.tile_seconds(TILE, DIM, H100, Style("fp16")).item()
-    price = H100.at_clock(CONSTANTS["block_price"])
-    # One block of 64 tiles that are all arithmetic, and 2, 4, … of them on as many units.
-    here = replace(H100, hbm_latency=0.0, hbm_bytes_per_s=1e30)
-    adding = {
-        n: adding_seconds(here, CONSTANTS, Style("fp16"), DIM * float(n)).item() for n in (2, 64)
-    }
-    found = scored(here, x=64 * 64)
-    assert found[1] == near(64 * block + price)
-    assert found[2] == near(32 * block + price + adding[2])
-    assert found[64] == near(block + price + adding[64])
-    # 96 and 128 slices have no more keys to cut.
-    assert found[96] == found[128] == found[64]
-    # 65 tiles in two slices are 33 of them and 32; the longer counts.
-    assert scored(here, x=65 * 64)[2] == near(33 * block + price + adding[2])
-    # Fewer keys than a tile are one.
-    assert scored(here, x=1)[1] == near(block + price)
-    # Blocks beyond the units wait their turn, and those of one unit start together.
-    units = here.units
-    assert slicing.resident_blocks(TILE, DIM, FREE, here, Style("fp16"), 2.0) == 2
-    assert scored(here, x=64, b=3 * units)[1] == near(3 * block + 1.5 * price)
-    assert scored(here, x=64, g=3 * units)[1] == near(3 * block + 1.5 * price)
-    assert scored(here, x=64, b=3 * units + 1)[1] == near(4 * block + 2 * price)
-    # 40 heads of a group and 5 queries: one query of each in a tile of 64 rows, five tiles.
-    for together, blocks in ((40, 5), (20, 2), (100, 5)):
-        found = scored(here, x=64, b=units, r=together, q=5)[1]
-        assert found == near(blocks * block + blocks / 2 * price)
-    dear = Style("fp16", block=Block(price=3.0))
-    assert scored(here, dear, x=64)[1] == near(block + 3 * price)
-
-
-def test_slices_wait_for_memory_as_worked_by_hand():
-    price = H100.at_clock(CONSTANTS["block_price"])
-    fast = Style("fp16", matrix_share=1e12, code=Code(vector_share=1e12))
-    # 64 tiles one after another, each a microsecond away, while memory has next to nothing to do.
-    far = replace(H100, hbm_latency=1e-6, hbm_bytes_per_s=1e30)
-    assert scored(far, fast, x=64 * 64)[1] == near(64e-6 + price)
-    deep = replace(FREE, stages=5)
-    assert scored(far, fast, deep, x=64 * 64)[1] == near(16e-6 + price)
-    assert scored(far, fast, replace(FREE, stages=1), x=64 * 64)[1] == near(64e-6 + price)
-    # Two blocks a unit wait side by side, and six of them in three rounds.
-    assert scored(far, fast, x=64, b=6 * H100.units)[1] == near(3e-6 + 3 * price)
-    # Keys and values of 2 bytes at the memory's rate.
-    thin = replace(H100, hbm_latency=0.0, hbm_bytes_per_s=1e9)
-    for given in ({"x": 640.0}, {"x": 64.0, "b": 10.0}, {"x": 64.0, "g": 10.0}):
-        assert scored(thin, fast, **given)[1] == near(2 * 640 * 128 * 2 / 1e9 + price)
-    # Waiting while memory is busy: each load queues behind others, and the two overlap.
-    both = replace(H100, hbm_latency=1.0, hbm_bytes_per_s=2 * 64 * 128 * 2 / 3.0)
-    longer = 1 + (CONSTANTS["latency_share"] - 1) * 3 / 4
-    assert scored(both, fast, x=64)[1] == near(np.hypot(longer, 3.0), rel=1e-4)
 
 
 def test_slices_that_come_to_the_same_are_tried_once():
@@ -277,26 +195,6 @@ def test_a_block_takes_one_tile_of_keys_where_that_fills_waves_better():
     assert tiles(units, 1280.0) == 1
 
 
-def test_the_worth_of_a_tile_of_keys_falls_by_its_share():
-    rule = kernel_facts("flash1").cut
-    # 90 % of the units; two tiles fill 1.8 waves of 2, as full: worth less by half a tile or one.
-    axes = axes_of(b=0.9 * H100.units, x=256.0)
-    assert rule.of_keys(axes, 128, H100, causal=True).item() == 1
-    # 70 %: two tiles fill 1.4 of 2 waves, 0.7; three 2.1 of 3; four 2.8 of 3, 0.933 / (1 + 1/4) of
-    # all keys is more than 0.7, and with half of the share more so.
-    for keys, causal, spread in ((512.0, False, 4), (512.0, True, 4), (256.0, False, 1)):
-        axes = axes_of(b=0.7 * H100.units, x=keys)
-        found = rule.of_keys(axes, 128, H100, causal=causal).item()
-        assert found == spread
-    # 80 %: four tiles fill 3.2 of 4, five 4 of 4: 1 / (1 + 1/5) = 0.833 and 1 / (1 + 1/10).
-    for causal in (False, True):
-        axes = axes_of(b=0.8 * H100.units, x=640.0)
-        assert rule.of_keys(axes, 128, H100, causal=causal).item() == 5
-    # 86 %: seven tiles fill 6.02 of 7, worth 0.86 / (1 + 1/7) and less than one.
-    axes = axes_of(b=0.86 * H100.units, x=7 * 128.0)
-    assert rule.of_keys(axes, 128, H100, causal=False).item() == 1
-
-
 def test_grids_of_many_queries_are_cut_where_row_blocks_are_few_and_keys_many():
     rule = kernel_facts("flash3").cut
     least = rule.full * H100.units  # 105.6 row blocks of one sequence
@@ -317,21 +215,6 @@ def test_grids_of_many_queries_are_cut_where_row_blocks_are_few_and_keys_many():
     # Rows that see four tiles of keys are whole, five are cut.
     assert not cut(x=512.0)
     assert cut(x=513.0)
-
-
-def test_even_slices_count_all_rows():
-    rule = kernel_facts("flash3").cut
-    tile = (64, 128, 256)
-
-    def even(**given):
-        axes = axes_of(**{"x": 128.0 * 1000, **given})
-        return rule.number(axes, tile, H100).item()
-
-    # 1,000 tiles of a row block on 132 units: shares of ⌈1.1 · 1000 / 132⌉ = 9 are 112 slices.
-    assert even() == 112
-    # Two row blocks, whatever makes them: ⌈16.7⌉ = 17 a share, 59 slices.
-    for given in ({"r": 100.0}, {"q": 100.0}, {"r": 10.0, "q": 10.0}, {"b": 2.0}, {"g": 2.0}):
-        assert even(**given) == 59
 
 
 def test_waves_of_slices_count_a_block_for_every_query():

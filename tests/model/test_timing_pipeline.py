@@ -20,7 +20,6 @@ from perfmodel.schedules.matmul import tiled_matmul
 from perfmodel.timing import attention_style, memory, pipes, power, rowwise, traffic
 from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.constants import default
-from perfmodel.timing.cuts.heads import HeadsCut
 from perfmodel.timing.kernel import busy_seconds, fill_seconds
 from perfmodel.timing.libraries import kernel_facts
 from perfmodel.timing.machine import machine
@@ -373,35 +372,3 @@ def test_a_head_of_the_first_flash_attention_keeps_to_one_unit():
     later = [seconds(heads, "flash1") for heads in (54, 108)]
     assert later[1] == pytest.approx(2 * later[0], rel=0.1)
     assert later[0] < first[0]
-
-
-@given(heads=st.integers(1, 3000), units=st.sampled_from([56, 80, 108, 132]))
-def test_queries_of_a_head_are_cut_as_little_as_fills_the_last_wave(heads, units):
-    rule = HeadsCut("heads")
-    sizes = {"b": np.array([[float(heads)]]), "g": np.ones((1, 1)), "r": np.ones((1, 1))}
-    here = replace(machine(A100), units=units)
-    (taken,) = rule.of_queries(sizes, here).ravel()
-
-    def full(slices: int) -> float:
-        waves = heads * slices / (units * rule.blocks_per_unit)
-        return waves / math.ceil(waves)
-
-    fills = [full(slices) for slices in range(1, rule.most + 1)]
-    enough = [i + 1 for i, fill in enumerate(fills) if fill > rule.near * max(fills)]
-    assert taken == enough[0]
-
-
-def test_keys_of_a_head_are_spread_where_that_fills_the_machine():
-    def slices(heads: int, keys: int, *, causal: bool = False) -> float:
-        sizes = {"b": heads, "g": 1.0, "r": 1.0, "x": keys}
-        arrays = {axis: np.full((1, 1), float(size)) for axis, size in sizes.items()}
-        here = machine(A100)
-        return float(HeadsCut("heads").of_keys(arrays, 256, here, causal=causal).item())
-
-    # 1,024 heads fill 9.48 waves of 108 to 95 %: spreading 2 tiles each to 18.96 gains less than it
-    # costs. 256 heads fill 2.37 waves to 79 %, which 8 tiles each bring to 99.8 %.
-    assert slices(1024, 512) == 1
-    assert slices(256, 2048) == 8
-    # Under a causal mask long heads are always spread: that evens out their blocks.
-    assert slices(108, 2560) == 1
-    assert slices(108, 2560, causal=True) == 10

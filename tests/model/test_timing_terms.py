@@ -95,18 +95,6 @@ def test_the_kept_columns_hold_the_best_of_the_menu(slug, monkeypatch):
         assert lost.mean() < 0.002, name
 
 
-@pytest.mark.parametrize("slug", ["h100-sxm", "a100-sxm4-80gb", "b200", "t4"])
-@pytest.mark.parametrize("dtype", ["fp16", "fp32", "w4a16", "w8a16"])
-def test_the_first_by_score_is_nearly_the_best(slug, dtype, monkeypatch):
-    """The score alone: its first column, and the first two that leave k whole."""
-    draw, n = np.random.default_rng(3), 400
-    problem = Matmul(*(sizes(draw, 1, 16384, n) for _ in range(3)), dtype=dtype)
-    lost = excess(problem, load(slug), monkeypatch, keep=3)
-    assert lost.min() > -1e-9
-    assert np.quantile(lost, 0.9) < 0.03
-    assert lost.mean() < 0.018
-
-
 def test_the_menu_is_longer_than_what_is_kept():
     # Else the test above compares a thing with itself.
     menu = matmul.candidates(kernel_facts("cublas"))

@@ -68,6 +68,3 @@ def test_an_architecture_is_shown_with_its_devices(cli):
     facts = {fact["name"]: fact["value"] for fact in json.loads(out)["facts"]}
     assert "h100-sxm" in facts["devices"]
     assert facts["attention fp16"] == "flash3"
-    code, out, err = cli("show", "architecture", "hoppers")
-    assert (code, out) == (2, "")
-    assert "did you mean hopper" in err

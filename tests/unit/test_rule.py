@@ -19,7 +19,7 @@ from perfmodel.arithmetic import where
 from perfmodel.count import Traffic, count, rule
 from perfmodel.errors import ProblemError
 from perfmodel.schedules.schedule import Kernel, Loop, Schedule
-from perfmodel.schedules.tiled import split_kv, tiled, tiled_backward
+from perfmodel.schedules.tiled import tiled, tiled_backward
 
 tiles = st.integers(2, 14)
 
@@ -107,18 +107,6 @@ def test_a_finer_loop_inside_a_loop_is_one_loop_in_the_finer_tile(case, at):
     assert costs[0].kernels[0].passes == costs[1].kernels[0].passes
 
 
-@given(matmul_kernels(), st.integers(2, 3))
-def test_traffic_is_linear_in_a_batch_on_the_grid(case, times):
-    schedule, problem = case
-    kernel = schedule.kernels[0]
-    rest = tuple(loop for loop in kernel.nest if loop.axis != "b")
-    on_grid = Kernel("any", ("multiply",), (Loop("b", 1, grid=True), *rest))
-    schedule = Schedule("any", matmul(), (on_grid,))
-    costs = [count(schedule, {**problem.sizes(), "b": n}, problem.elements()) for n in (1, times)]
-    assert costs[1].bytes_at("l2") == times * costs[0].bytes_at("l2")
-    assert costs[1].matrix_flops == times * costs[0].matrix_flops
-
-
 # -- pieces ----------------------------------------------------------------------------------------
 
 
@@ -146,35 +134,6 @@ def test_an_output_summed_by_a_grid_loop_is_left_in_parts_or_added_atomically():
     assert atomic == Traffic(atomic_bytes=4 * 16384)
     # An atomic add reads and writes its payload.
     assert atomic.total_bytes == 8 * 16384
-
-
-def test_loop_order_decides_what_is_kept():
-    # m outside n outside k: B, without m, moves for each of 4 m tiles; A, without n, for each n
-    # tile, since k turns inside. With k outermost and m, n inside, A stays while n turns.
-    inner = one((Loop("m", 16), Loop("n", 16), Loop("k", 16)))
-    outer = one((Loop("k", 16), Loop("m", 16), Loop("n", 16)))
-    assert (inner.l2["A"].read_bytes, inner.l2["B"].read_bytes) == (4 * 8192, 4 * 8192)
-    assert (outer.l2["A"].read_bytes, outer.l2["B"].read_bytes) == (8192, 4 * 8192)
-
-
-def test_a_slice_of_the_grid_counts_visits_in_its_own_tile():
-    # 2 query tiles of 8 on 2 slices of 8 keys, causal: tile 0 sees slice 0, tile 1 both: 3 block
-    # pairs load Q (8 rows of 4), though the keys inside come in tiles of 2.
-    problem = Attention(1, 1, 1, 16, 16, 4, causal=True)
-    schedule = split_kv(problem.mask(), 8, 8, 2)
-    first = count(schedule, problem.sizes(), problem.elements()).kernels[0]
-    assert first.l2["Q"].read_bytes == 3 * 8 * 4 * 2
-    assert first.l2["O"].write_bytes == 3 * 8 * 4 * 4
-
-
-def test_rows_that_see_nothing_are_written_once_and_read_never():
-    # 8 queries aligned to the end of 4 keys: rows 0-3 see no key. FlashAttention-1's order in
-    # tiles of 2: tiles 2 and 3 are visited; O of tiles 0 and 1 is zero, and still leaves once.
-    problem = Attention(1, 1, 1, 8, 4, 4, causal=True)
-    schedule = tiled(problem.mask(), 2, 4, order=1)
-    kernel = count(schedule, problem.sizes(), problem.elements()).kernels[0]
-    assert kernel.l2["Q"].read_bytes == 4 * 4 * 2
-    assert kernel.l2["O"] == Traffic(read_bytes=0, write_bytes=8 * 4 * 2)
 
 
 def test_the_footprint_is_what_a_block_holds_at_once():

@@ -117,11 +117,3 @@ def test_streamed_weights_are_those_that_the_format_stores(network, weights):
     else:
         assert shape.weight_bytes < 0.65 * wide.weight_bytes
         assert found.work_seconds(1) < Streaming(plain, device, 128).work_seconds(1)
-
-
-def test_weights_of_a_divided_cache_are_refused(cli):
-    code, _, err = cli(
-        "offload", "opt-6.7b", "-d", "a100-pcie-40gb", "--policy", "recompute", "--weights", "fp8"
-    )
-    assert (code, err.count("\n")) == (2, 1)
-    assert "drop --weights" in err

@@ -7,7 +7,6 @@ import json
 import pytest
 from cases import listed
 
-from perfmodel.errors import UnknownName
 from perfmodel.formats.catalogue import schema
 from perfmodel.serving.served import METRICS as SERVED
 from perfmodel.serving.servingrows import MEMORY, SIZES
@@ -125,12 +124,3 @@ def test_columns_are_printed_in_every_format(cli):
     assert (code, rows["isl"]["unit"], rows["engine"]["needed"]) == (0, "tokens", "yes")
     assert "input tokens" in rows["isl"]["names"]
     assert cli("compare", "--columns", "operator")[1].startswith("columns of operator tables\n")
-
-
-def test_an_unknown_kind_of_table_is_one_line(cli):
-    code, out, err = cli("compare", "--columns", "servings")
-    assert (code, out) == (2, "")
-    said = "no choice for --columns named 'servings'; did you mean serving or training?"
-    assert err == f"perfmodel: {said}\n"
-    with pytest.raises(UnknownName):
-        load("nothing")

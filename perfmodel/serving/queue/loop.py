@@ -49,6 +49,9 @@ class Site:
     """Groups of such copies."""
     request: float = 0.0
     """Seconds of the server's host before the scheduler sees a request."""
+    work: tuple[float, float] = (0.0, 0.0)
+    """Seconds of the server's process for a request and for each of its tokens, in which others
+    wait for it."""
 
 
 def simulate(steps: Steps, arrivals: Arrivals) -> Outcome:
@@ -63,6 +66,8 @@ def site(steps: Steps, arrivals: Arrivals) -> Site:
     that is larger in proportion, at the mean length.
     """
     deployment, engine = steps.of, steps.of.engine
+    if deployment.pools:
+        raise ProblemError("pools are served by closed forms; drop --requests or --arrivals")
     check_weights(deployment)
     mean = max(int(np.mean(arrivals.inputs + arrivals.outputs / 2.0)), engine.cache.block)
     block_bytes = sequence_bytes(deployment, mean) / -(-mean // engine.cache.block)
@@ -70,10 +75,10 @@ def site(steps: Steps, arrivals: Arrivals) -> Site:
     loops = deployment.data // deployment.together * groups
     blocks = int(memory(deployment).cache_bytes / block_bytes) // groups
     most = min(engine.batching.sequences, arrivals.clients or len(arrivals), max(blocks, 1))
-    table = tabulated(steps.streaming(), arrivals.longest, most)
+    table = tabulated(steps, arrivals.longest, most)
     return Site(
         table, engine.batching, blocks, engine.cache.block, deployment.together, loops,
-        engine.request_seconds,
+        engine.request_seconds, engine.server_work,
     )  # fmt: skip
 
 
@@ -115,11 +120,14 @@ class _Loop:
         self.servers = [
             Server(
                 where.table, where.batching,
-                CachePool(where.blocks, where.block, arrivals.piece), arrivals, requests,
-                where.request,
+                CachePool(where.blocks, where.block, arrivals.piece), arrivals,
             )
-            for requests in first
+            for _ in first
         ]  # fmt: skip
+        self.free = 0.0
+        """When the server's process has admitted all that it was sent."""
+        for i, copy in sorted((i, c) for c, own in enumerate(first) for i in own):
+            self._send(self.servers[copy], i, float(arrivals.seconds[i]))
 
     def run(self, sent: list[float], first: list[float], end: list[float]) -> None:
         """Serve all requests; fills when each was sent, got its first token, and ended."""
@@ -204,4 +212,11 @@ class _Loop:
                 if later:
                     i = later.popleft()
                     sent[i] = now
-                    server.send(i, now)
+                    self._send(server, i, now)
+
+    def _send(self, server: Server, i: int, now: float) -> None:
+        """A client sends a request to a copy; the process of the server takes it in turn."""
+        start = max(now, self.free)
+        admit, token = self.where.work
+        self.free = start + admit + token * int(self.arrivals.outputs[i])
+        server.coming.append((start + self.where.request, i))

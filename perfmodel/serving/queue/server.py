@@ -32,17 +32,14 @@ class Plan(NamedTuple):
 
 
 class Server:
-    """A copy, with the requests that it is sent, in order of arrival."""
+    """A copy, with the requests that it is sent, in order of arrival (`coming`)."""
 
     def __init__(
-        self, table: StepTable, batching: Batching, pool: CachePool, traffic: Arrivals,
-        requests: Sequence[int], host: float,
-    ) -> None:  # fmt: skip
+        self, table: StepTable, batching: Batching, pool: CachePool, traffic: Arrivals
+    ) -> None:
         self.table, self.batching, self.pool, self.traffic = table, batching, pool, traffic
-        self._host = host
         self.coming: deque[tuple[float, int]] = deque()
-        for i in requests:
-            self.send(i, float(traffic.seconds[i]))
+        """Requests that were sent, and when the scheduler can see them."""
         self.waiting: list[tuple[int, int]] = []
         self.decoding = 0
         self.preemptions = self.hits = 0
@@ -76,10 +73,6 @@ class Server:
         overtakes one that waits."""
         blocked = self.waiting and not self.traffic.ranked and self.batching.poll == 1
         return bool(self.coming) and not blocked
-
-    def send(self, i: int, now: float) -> None:
-        """A client sends a request, which the scheduler can see after the host's time."""
-        self.coming.append((now + self._host, i))
 
     def look(self, until: float) -> None:
         """Queue the requests that came until a time."""

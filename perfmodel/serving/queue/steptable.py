@@ -1,6 +1,6 @@
 """The time of a step by what it holds, as a table that is predicted once and then looked up.
 
-    step = max(max(device, launches) + host, clients) + sends
+    step = max(device, launches) + host + sends
     device = layers(T) + head(B) + decode attention(n, L) + prompt attention(c, q, p) + gaps
 
 T tokens of B sequences: n decode, each with L tokens cached on average, and c prompts bring q new
@@ -35,8 +35,6 @@ class Host:
     """The engine's, once a step."""
     sequence: float = 0.0
     """The engine's, for each sequence."""
-    client: float = 0.0
-    """For each client that tokens are streamed to, beside the device."""
 
 
 class Curve:
@@ -116,7 +114,7 @@ class StepTable:
         if crossing:
             computing = float(together_seconds(Work(computing, 1.0), Work(crossing, units)))
         device = max(computing + host.gaps, host.launch) + host.step + host.sequence * rows
-        return max(device, host.client * rows) + self.sends.at(tokens)
+        return device + self.sends.at(tokens)
 
     def _attention(self, sequences: int) -> Curve:
         """Attention of decoding sequences, by the mean of their cached tokens."""
@@ -150,8 +148,7 @@ def _place(knots: Sequence[float], value: float) -> tuple[int, float]:
 
 
 def tabulated(steps: Steps, longest: int, most: int) -> StepTable:
-    """The table of a deployment with at most `most` sequences of at most `longest` tokens, which
-    are streamed to clients."""
+    """The table of a deployment with at most `most` sequences of at most `longest` tokens."""
     engine = steps.of.engine
     piece = min(engine.batching.tokens, longest) if engine.batching.chunked else longest
     tokens = _knots(max(engine.batching.tokens, piece) + most)
@@ -174,7 +171,7 @@ def tabulated(steps: Steps, longest: int, most: int) -> StepTable:
         launches *= float(turns.max())
         return Host(
             launches * hosts.load(host).forward_seconds, launches * steps.gap_seconds,
-            float(hosted[0]), float(hosted[1] - hosted[0]), float(engine.client_seconds(1.0)),
+            float(hosted[0]), float(hosted[1] - hosted[0]),
         )  # fmt: skip
 
     return StepTable(
