@@ -252,9 +252,8 @@ def _compiled(
         return None
 
     def timed(sizes: Mapping[str, Any]) -> tuple[_Facts, dict[str, np.ndarray]]:
-        return _timed(operator, problem.arranged(**fixed, **sizes), device, constants, every)
+        return _timed(operator, problem.arranged(**fixed, **sizes), device, constants, request)
 
-    every = replace(request, exhaustive=True)
     key = (
         operator.name, *fixed.items(), *free, id(device), id(constants), request.schedule,
         request.implementation, request.harness, request.includes,

@@ -41,7 +41,7 @@ SWING = 2.0
 NEAR = 1.1
 """The factor by which it is changed for an elasticity, up and down."""
 
-_OF_SCREENING = 0.05  # elasticity that the screening of tiles may add: 1 % of the time
+_ROUNDING = 0.01  # elasticity beyond 0 and 1 that no other tile has to explain
 
 MOST = 1e3
 """Largest factor by which a number may be changed, up or down."""
@@ -393,7 +393,7 @@ def step(before: Outcome, after: Outcome, i: int, quantity: Quantity, slope: flo
     """What the i-th case steps by, "waves 2→1" or "m 64→128", where it changes by more than one
     resource can be worth; empty at a slope."""
     gain = slope if quantity.is_better_smaller else -slope
-    if not math.isfinite(slope) or -_OF_SCREENING <= gain <= 1 + _OF_SCREENING:
+    if not math.isfinite(slope) or -_ROUNDING <= gain <= 1 + _ROUNDING:
         return ""
     for name, values in before.layout.items():
         ends = [

@@ -14,7 +14,7 @@ from perfmodel.algorithms.grouped import GroupedMatmul
 from perfmodel.algorithms.matmul import FORMATS, kernel_type
 from perfmodel.errors import ProblemError
 from perfmodel.operators.library import Chosen, LibraryOperator, multiplied_as
-from perfmodel.operators.operator import CHUNK, Request
+from perfmodel.operators.operator import Request
 from perfmodel.operators.options import Choice, Option, dtype, size
 from perfmodel.plaintext import quoted
 from perfmodel.timing import matmul
@@ -33,7 +33,7 @@ class GemmOperator(LibraryOperator):
     schedules = ("auto", "tiled", "split-k")
     tile = ("m", "n", "slices")
     own_tile = ("m", "n", "k", "warps", "stages", "group", "slices")
-    chunk = CHUNK // 2  # its menu is the longest
+    chunk = 256  # its menu has a hundred columns and more
     needed: tuple[str, ...] = ("m", "n", "k")
     free_sizes: tuple[str, ...] = ("m", "n", "k", "batch")
     options: tuple[Option, ...] = (

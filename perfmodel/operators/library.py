@@ -90,7 +90,7 @@ class LibraryOperator(Operator):
         batch, n = columns(problem)
         conditions = circumstances(request.harness, problem.operator, constants)
         tile_columns = owntile.columns(request.tile)
-        setting = Setting(chip, constants, conditions, tile_columns, request.exhaustive)
+        setting = Setting(chip, constants, conditions, tile_columns)
         self.check_schedule(request.schedule)
         kernel, notes = self.kernels(batch, request, chip)
         kernel = _ablation(kernel, constants)

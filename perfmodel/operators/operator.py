@@ -47,8 +47,6 @@ class Request:
     all."""
     tile: Mapping[str, Any] = field(default_factory=dict)
     """The caller's own tile by dimension, numbers or arrays of n; empty: a library's menu."""
-    exhaustive: bool = False
-    """Whether every column of a menu is timed in full, not only the most promising ones."""
 
 
 @dataclass(frozen=True)

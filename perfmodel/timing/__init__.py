@@ -9,8 +9,7 @@ class, makes candidate plans and times them. Then, in the order of a prediction:
     machine, architectures   a device in SI units, and the facts of its chip family
     libraries                what a library's kernels do: tiles, slices, fusions; names to kernels
     style, shares            such facts as numbers: shares of units, prices of blocks
-    attention*, splitkv, slicing, matmul, menu, rowwise, unfused    plans: schedules with a Style
-    screening                which tiles of a menu are worth timing
+    attention*, splitkv, matmul, menu, rowwise, unfused    plans: schedules with a Style
     kernel                   one kernel: the terms, and how they join
     pipes, memory, traffic, occupancy, power    one resource a module
     plan, placing, floors    kernels of a plan, operands behind a link, launch floors

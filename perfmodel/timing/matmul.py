@@ -18,7 +18,6 @@ from perfmodel.timing.menu import (
     GROUP,
     Candidates,
     candidates,
-    columns_of,
     own_menu,
     slice_k,
     stages_held,
@@ -26,13 +25,10 @@ from perfmodel.timing.menu import (
     thread_tile,
 )
 from perfmodel.timing.plan import Estimate, Part, Plan, time_plan
-from perfmodel.timing.screening import promising
 from perfmodel.timing.setting import Setting
 from perfmodel.timing.shares import hidden_share, matrix_share
 from perfmodel.timing.style import Block, Code, LargeProduct, Style, Turns
 
-# Columns of the menu that are timed in full.
-KEEP = 16
 # Rows, columns and depth of a product that is large on every device.
 _LARGE = 8192
 # Large products that were asked for last, by device, constants, type and activity of the data.
@@ -47,18 +43,12 @@ def compute_type(problem: Matmul, kernel: GemmFacts, machine: Machine) -> str:
     return machine.multiplied_as(compute)
 
 
-def plan(
-    problem: Matmul,
-    kernel: GemmFacts,
-    setting: Setting,
-    *,
-    keep: int = KEEP,
-) -> Plan:
-    """The `keep` most promising columns of the menu; the caller takes the fastest.
+def plan(problem: Matmul, kernel: GemmFacts, setting: Setting) -> Plan:
+    """Every column of the menu; the caller takes the fastest.
 
     Where the caller sets a tile, it is the only column.
     """
-    machine, constants = setting.machine, setting.constants
+    machine = setting.machine
     elements, sizes = problem.elements(), as_floats(problem.sizes())
     width = max(elements["data"].bytes, elements["weights"].bytes)
     style = products(kernel, compute_type(problem, kernel, machine), setting)
@@ -66,13 +56,6 @@ def plan(
     menu = own_menu(dims, setting.own_threads) if dims else candidates(kernel)
     menu = menu.by_columns() if kernel.caller.column_major and not dims else menu
     depth = dims.get("k", step_depth(kernel, menu, width, elements["weights"].bytes))
-    if menu.rows.size > keep and not dims and not setting.exhaustive:
-        best = promising(
-            problem, menu, style, machine, constants, depth, keep, kernel.sliced_waves,
-            stages=kernel.held_steps,
-        )  # fmt: skip
-        menu = menu.take(best)
-        depth = depth if np.ndim(depth) == 0 else columns_of(np.asarray(depth), best)
     slices = slice_k(np.asarray(sizes["k"]), menu.slices, depth)
     allowed = menu.serves(sizes["m"], sizes["n"])
     allowed = allowed & menu.fits(sizes, np.inf if dims else kernel.sliced_waves * machine.units)
@@ -176,7 +159,7 @@ def large_product(compute: str, setting: Setting) -> LargeProduct:
     try:
         problem = Matmul(_LARGE, _LARGE, _LARGE, dtype=compute)
         kernel, _ = resolve("gemm", None, compute, machine)
-        base = Setting(machine, constants, Circumstances(activity=activity), exhaustive=True)
+        base = Setting(machine, constants, Circumstances(activity=activity))
         boosted = replace(base, constants=constants.without("power"))
         boost, sustained = (_best(problem, kernel, one) for one in (boosted, base))
         power = sustained.terms["power"] + sustained.terms["blocks"]

@@ -25,9 +25,7 @@ _THREAD_ROWS = 8.0
 class Candidates:
     """Columns of a menu of tiles, shape (1, c), or (n, c) where each problem has its own menu.
 
-    A tile serves problems of `above` < m <= `upto` rows and n <= `widest` columns. Every tile has
-    the same number of slicings of k, next to each other and in rising order, the unsliced one
-    first.
+    A tile serves problems of `above` < m <= `upto` rows and n <= `widest` columns.
     """
 
     rows: np.ndarray
@@ -44,8 +42,6 @@ class Candidates:
     """Most columns of a problem that the tile serves."""
     slices: np.ndarray
     """Slices of k."""
-    splits: int
-    """Number of slicings of every tile."""
     turned: bool = False
     """Whether rows and columns of the problem are swapped."""
 
@@ -68,32 +64,6 @@ class Candidates:
         blocks = sizes["b"] * tiles * self.slices
         return np.asarray((self.slices == 1) | (blocks <= most))
 
-    def of_tiles(self, part: np.ndarray) -> np.ndarray:
-        """Values of a (1, m) menu, one a column, as one a tile: shape (tiles, 1)."""
-        return part[0, :: self.splits, None]
-
-    def take(self, index: np.ndarray) -> Candidates:
-        """The columns `index`, shape (n, c), of a (1, m) menu."""
-        return replace(
-            self,
-            rows=columns_of(self.rows, index),
-            columns=columns_of(self.columns, index),
-            threads=columns_of(self.threads, index),
-            above=columns_of(self.above, index),
-            upto=columns_of(self.upto, index),
-            widest=columns_of(self.widest, index),
-            slices=columns_of(self.slices, index),
-        )
-
-
-def columns_of(part: np.ndarray, index: np.ndarray) -> np.ndarray:
-    """The columns `index`, shape (n, c), of one array of a (1, m) menu.
-
-    The result is stored in column-major order, as is all that is computed from it. numpy then
-    iterates along the problems, which are many, rather than along the few columns of the menu.
-    """
-    return np.asarray(part[0].take(index.T).T)
-
 
 def candidates(kernel: GemmFacts) -> Candidates:
     """Every tile of the class with every slicing of k; by rows of the problem where the library has
@@ -105,7 +75,7 @@ def own_menu(tile: Mapping[str, np.ndarray], threads: np.ndarray) -> Candidates:
     """A menu of one column, shape (n, 1): the caller's own tile, which serves any problem."""
     rows = tile["m"]
     any_size, slices = np.full_like(rows, np.inf), tile.get("slices", np.ones_like(rows))
-    return Candidates(rows, tile["n"], threads, 0.0 * rows, any_size, any_size, slices, splits=1)
+    return Candidates(rows, tile["n"], threads, 0.0 * rows, any_size, any_size, slices)
 
 
 @lru_cache(maxsize=64)
@@ -126,7 +96,7 @@ def _candidates(
     rows, columns, threads, least, most = menu[order.ravel()].T[:, None]
     widest = np.where(columns < slim, columns, np.inf)
     cuts = slices.ravel()[None]
-    return Candidates(rows, columns, threads, least, most, widest, cuts, len(splits))
+    return Candidates(rows, columns, threads, least, most, widest, cuts)
 
 
 def step_depth(kernel: GemmFacts, menu: Candidates, width: float, weight: float) -> Number:

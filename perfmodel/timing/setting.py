@@ -28,8 +28,6 @@ class Setting:
     """How the run is timed, as far as it affects the device."""
     tile: Mapping[str, np.ndarray] = field(default_factory=dict)
     """The caller's own tile by dimension, shape (n, 1); empty: the library's menu is searched."""
-    exhaustive: bool = False
-    """Whether every column of the menu is timed in full, not only the most promising ones."""
 
     @property
     def own_threads(self) -> np.ndarray:

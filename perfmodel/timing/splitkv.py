@@ -13,7 +13,7 @@ from perfmodel.algorithms.rowwise import Rowwise
 from perfmodel.arithmetic import Number, as_floats, ceil_div, product
 from perfmodel.elements import ElementType
 from perfmodel.schedules import tiled
-from perfmodel.timing import rowchain, rowwise, slicing
+from perfmodel.timing import rowchain, rowwise
 from perfmodel.timing.attention_style import on_tiles, operand_tile
 from perfmodel.timing.cuts.even import CAPTURED, EvenCut
 from perfmodel.timing.cuts.grid import Sizes, Tile, columns, slice_keys
@@ -25,6 +25,8 @@ from perfmodel.timing.plan import Part, Plan
 from perfmodel.timing.setting import Setting
 from perfmodel.timing.style import Block, Style
 
+# Slices that a split-KV launch may choose from (FlashAttention-2 tries all up to 128).
+SPLITS = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128])
 # Resident blocks of a unit of about 256 threads that exit early, for lack of work.
 _IDLE_BLOCKS = 8.0
 
@@ -35,14 +37,11 @@ def split_plan(
     kernel: AttentionFacts,
     setting: Setting,
     how: Style,
-    *,
-    keep: int = slicing.KEEP,
 ) -> Plan:
-    """Split-KV over the `keep` most promising numbers of slices; query heads are packed into
-    tiles."""
-    machine, keep = setting.machine, slicing.SPLITS.size if setting.exhaustive else keep
+    """Split-KV over the numbers of slices; query heads are packed into tiles."""
+    machine = setting.machine
     all_sizes = as_floats(problem.sizes())
-    tile, width = _tile(problem, kernel, machine), problem.elements()["kv"].bytes
+    tile = _tile(problem, kernel, machine)
     cuttable: np.ndarray | bool = True
     if isinstance(kernel.cut, EvenCut):
         tile, cuttable = _cut_tiles(problem, kernel, kernel.cut, machine, tile)
@@ -50,7 +49,7 @@ def split_plan(
     if problem.phase == "decode" and mask is not None and mask.left is not None:
         sizes = {**all_sizes, "x": np.minimum(np.asarray(all_sizes["x"]), mask.left)}
         mask = None
-    splits, launches = _slices(all_sizes, sizes, tile, cuttable, kernel, setting, how, width, keep)
+    splits, launches = _slices(all_sizes, sizes, tile, cuttable, kernel, setting)
     extra: Number = 0.0
     pack = 1.0 if kernel.apart else np.minimum(sizes["r"], tile[0])
     if kernel.regroups:
@@ -78,9 +77,6 @@ def _slices(
     cuttable: np.ndarray | bool,
     kernel: AttentionFacts,
     setting: Setting,
-    style: Style,
-    width: float,
-    keep: int,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Slices with keys, and slices launched, by the class's own rule.
 
@@ -103,7 +99,7 @@ def _slices(
         length = slice_keys(x, launches, tile[1])
         return np.maximum(ceil_div(np.minimum(keys, x), length), 1.0), launches
     if cut is None or isinstance(cut, HeadsCut):
-        splits = slicing.promising(sizes, tile, kernel, machine, constants, style, width, keep)
+        splits = SPLITS[None].astype(np.float64)
     else:
         splits = cut.number(sizes, tile, machine)
     return splits, splits

@@ -12,7 +12,7 @@ from perfmodel.algorithms import Matmul, Rowwise
 from perfmodel.hardware import load, names
 from perfmodel.predict import predict, predict_arrays
 from perfmodel.render.roofs import roofs
-from perfmodel.timing import matmul, memory, splitkv
+from perfmodel.timing import memory
 from perfmodel.timing.constants import default
 from perfmodel.timing.machine import machine
 
@@ -25,10 +25,7 @@ ROUNDING = 1 + 1e-9
 
 
 @pytest.fixture(autouse=True)
-def _most_are_predicted(monkeypatch):
-    """Whole menus: no screening stands between a term and the time."""
-    monkeypatch.setattr(matmul.plan, "__kwdefaults__", {"keep": 10**6})
-    monkeypatch.setattr(splitkv.split_plan, "__kwdefaults__", {"keep": 10**6})
+def _most_are_predicted():
     DRAWS.clear()
     yield
     DRAWS.check()

@@ -18,7 +18,6 @@ from perfmodel.errors import PerfmodelError
 from perfmodel.hardware import Device, load, names
 from perfmodel.predict import predict_arrays
 from perfmodel.prediction import Predictions
-from perfmodel.timing import matmul, splitkv
 from perfmodel.timing.libraries import kernel_facts, usual
 from perfmodel.timing.libraries.naming import usual_kernels
 from perfmodel.timing.machine import machine
@@ -105,23 +104,16 @@ FASTER = (
 )  # fmt: skip
 
 
-def whole_menu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Time every column of every menu, so that no screening stands between a term and the time."""
-    monkeypatch.setattr(matmul.plan, "__kwdefaults__", {"keep": 10**6})
-    monkeypatch.setattr(splitkv.split_plan, "__kwdefaults__", {"keep": 10**6})
-
-
 @cache
 def as_it_is(kind: str, seed: int) -> Predictions | None:
-    """Predictions of a device as its spec has it, with the whole menu."""
+    """Predictions of a device as its spec has it."""
     problem, schedule = make(kind, seed)
     return run(problem, DEVICES[seed], schedule)
 
 
 @pytest.mark.parametrize("part", FASTER)
-def test_a_faster_part_never_slows_anything(part, monkeypatch):
-    # Exact when the whole menu is timed: the minimum of times that each only fall.
-    whole_menu(monkeypatch)
+def test_a_faster_part_never_slows_anything(part):
+    # The minimum over a menu of times that each only fall.
     for seed, device in enumerate(DEVICES):
         try:
             better = device.scaled(**{part: (1.02, 2.0)[seed % 2]})
@@ -133,27 +125,6 @@ def test_a_faster_part_never_slows_anything(part, monkeypatch):
             if before is not None and after is not None:
                 slower = after.seconds > before.seconds * (1 + ROUNDING)
                 assert not slower.any(), f"{kind}, {part}: {names_of(before, slower)}"
-
-
-@pytest.mark.parametrize("part", FASTER)
-def test_screening_the_menu_hardly_breaks_that(part):
-    # The screening may drop the best column of either device: rarely, and by little (see
-    # test_timing_terms for its excess over the whole menu).
-    worst, many = 0.0, []
-    for seed, device in enumerate(DEVICES):
-        try:
-            better = device.scaled(**{part: 2.0})
-        except PerfmodelError:
-            continue
-        for kind in ("matmul bf16", "matmul fp32", "decode", "split"):
-            problem, schedule = make(kind, 100 + seed)
-            before, after = run(problem, device, schedule), run(problem, better, schedule)
-            if before is not None and after is not None:
-                ratio = after.seconds / before.seconds
-                worst = max(worst, float(ratio.max()))
-                many += list(ratio > 1.001)
-    assert worst < 1.1
-    assert np.mean(many) < 0.01
 
 
 # How far doubling one size may lower the time. Ragged tiles leave the busiest L2 port less to do;

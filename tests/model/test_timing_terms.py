@@ -1,4 +1,4 @@
-"""Terms of the time model one by one, against arithmetic by hand; screening against whole menus."""
+"""Terms of the time model one by one, against arithmetic by hand."""
 
 from __future__ import annotations
 
@@ -13,20 +13,16 @@ from perfmodel.algorithms import Attention, Matmul
 from perfmodel.arithmetic import ceil_div
 from perfmodel.count import compulsory_bytes, count
 from perfmodel.elements import element
-from perfmodel.hardware import Device, load
+from perfmodel.hardware import load
 from perfmodel.predict import predict, predict_arrays
 from perfmodel.schedules import tiled
 from perfmodel.schedules.matmul import tiled_matmul
 from perfmodel.timing import (
     floors,
-    matmul,
     memory,
     physical,
     pipes,
     power,
-    screening,
-    slicing,
-    splitkv,
     traffic,
 )
 from perfmodel.timing.constants import default
@@ -40,66 +36,6 @@ H100 = load("h100-sxm")
 A100 = load("a100-sxm4-80gb")
 CONSTANTS = default()
 times = st.lists(st.floats(0, 1e3), min_size=1, max_size=5)
-
-
-# The screening of menus: the best kept column against the best of all.
-
-
-def sizes(draw: np.random.Generator, low: int, high: int, n: int) -> np.ndarray:
-    return np.exp(draw.uniform(np.log(low), np.log(high + 1), n)).astype(np.int64).clip(low, high)
-
-
-def excess(
-    problem: Matmul | Attention,
-    device: Device,
-    monkeypatch: pytest.MonkeyPatch,
-    keep: int = matmul.KEEP,
-    **options,
-):
-    """How much slower the best kept column is than the best one, for every problem."""
-    with monkeypatch.context() as patch:
-        patch.setattr(matmul.plan, "__kwdefaults__", {"keep": keep})
-        kept = predict_arrays(problem, device, **options)
-        device_seconds = kept.seconds - kept.terms["launch"]
-        patch.setattr(matmul.plan, "__kwdefaults__", {"keep": 10**6})
-        patch.setattr(splitkv.split_plan, "__kwdefaults__", {"keep": 10**6})
-        whole = predict_arrays(problem, device, **options)
-    return device_seconds / (whole.seconds - whole.terms["launch"]) - 1
-
-
-SCREENED = ("h100-sxm", "a100-sxm4-80gb", "b200", "t4", "rtx4090", "mi300x")
-
-
-@pytest.mark.parametrize("slug", SCREENED)
-def test_the_kept_columns_hold_the_best_of_the_menu(slug, monkeypatch):
-    draw, n, device = np.random.default_rng(3), 800, load(slug)
-    found = {}
-    for dtype in ("fp16", "fp32", "w4a16"):
-        shape = (sizes(draw, 1, 16384, n) for _ in range(3))
-        found[dtype] = excess(Matmul(*shape, dtype=dtype), device, monkeypatch)
-    shape = (sizes(draw, 1, 2048, n) for _ in range(3))
-    batched = Matmul(*shape, sizes(draw, 2, 256, n), dtype="fp32")
-    found["batched"] = excess(batched, device, monkeypatch)
-    groups = sizes(draw, 1, 16, n)
-    heads = {"batch": sizes(draw, 1, 256, n), "heads_q": groups * sizes(draw, 1, 16, n)}
-    heads |= {"heads_kv": groups, "head_dim": 128, "dtype": "fp16"}
-    decode = Attention(**heads, seq_q=1, seq_kv=sizes(draw, 1, 262144, n))
-    found["decode"] = excess(decode, device, monkeypatch)
-    queries = sizes(draw, 2, 4096, n)
-    split = Attention(**heads, seq_q=queries, seq_kv=queries + sizes(draw, 1, 16384, n))
-    found["split"] = excess(split, device, monkeypatch, schedule="split-kv")
-    for name, lost in found.items():
-        # A minimum over fewer columns is never smaller, and seldom larger.
-        assert lost.min() > -1e-9, name
-        assert np.quantile(lost, 0.99) < 0.02, name
-        assert lost.mean() < 0.002, name
-
-
-def test_the_menu_is_longer_than_what_is_kept():
-    # Else the test above compares a thing with itself.
-    menu = matmul.candidates(kernel_facts("cublas"))
-    assert menu.rows.size > 7 * matmul.KEEP
-    assert len(slicing.SPLITS) > 2 * slicing.KEEP
 
 
 # Overlap.
@@ -340,18 +276,6 @@ def test_the_vector_unit_keeps_its_base_clock():
     assert _power(p4, 1e12, dtype="fp32", share=0.8) == pytest.approx(slowest)
     unknown = replace(p4, base_share=0.0)
     assert _power(unknown, 1e12, dtype="fp32", share=0.8) > slowest
-
-
-@given(st.integers(2, 130), st.integers(0, 2**32 - 1))
-def test_the_smallest_scores_are_found_by_their_bits(columns, seed):
-    rng = np.random.default_rng(seed)
-    scores = np.exp(rng.normal(size=(7, columns)) * 3).astype(np.float32)
-    scores[rng.random(scores.shape) < 0.1] = np.inf
-    number = int(rng.integers(1, columns + 1))
-    kept = screening.smallest(scores, number)
-    assert all(len(set(row)) == number for row in kept.tolist())
-    worst = np.take_along_axis(scores, kept, axis=1).max(axis=1)
-    assert (worst <= np.sort(scores, axis=1)[:, number - 1] * np.float32(1 + 2e-5)).all()
 
 
 def test_energy_falls_with_width_and_with_the_process():

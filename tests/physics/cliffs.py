@@ -8,16 +8,15 @@ within its depth; anything else is a violation.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from changes import Change
 from tilings import k_of_busiest, query_slices, steps_streamed, visited
 
 from perfmodel.algorithms import Attention, Matmul, Rowwise
-from perfmodel.predict import predict_arrays
 from perfmodel.prediction import Predictions
-from perfmodel.timing import matmul, rowwise, splitkv
+from perfmodel.timing import rowwise
 from perfmodel.timing.cuts import EvenCut, SmallestCut, WavesCut
 from perfmodel.timing.libraries import AttentionFacts, GemmFacts
 from perfmodel.timing.machine import machine
@@ -28,8 +27,8 @@ TOLERANCES = {"units": 1.05, "k": 1.10, "n": 1.10}
 More units hold more blocks, whose rows share one cache: 5 %. One more step of k divides what a
 block fills its pipeline with: 10 %; and so for n of few columns.
 """
-SCREENED = 1.03
-"""What all other laws may be missed by: the screening of tiles may drop the best one."""
+NEAR = 1.03
+"""What all other laws may be missed by: whole tiles, rounds of blocks and loads."""
 
 Depth = Callable[[Change], np.ndarray | float]
 Where = Callable[[Change], np.ndarray | bool]
@@ -47,7 +46,7 @@ class Cliff:
 
 def tolerance(change: Change) -> float:
     """Ratio up to which a change obeys its law."""
-    return TOLERANCES.get(change.what, SCREENED)
+    return TOLERANCES.get(change.what, NEAR)
 
 
 def constant(most: float) -> Depth:
@@ -110,20 +109,20 @@ def _fewer_on_a_unit(change: Change) -> np.ndarray | bool:
 
 
 def _more_l2_bytes(change: Change) -> np.ndarray:
-    """Times as many bytes of the L2 on the device with more units, and the screening's margin."""
-    return SCREENED * change.after.bytes["l2"] / change.before.bytes["l2"]
+    """Times as many bytes of the L2 on the device with more units."""
+    return NEAR * change.after.bytes["l2"] / change.before.bytes["l2"]
 
 
 def _fewer_rows_at_once(change: Change) -> np.ndarray | bool:
     """Whether rows of a row-wise kernel get longer, and less of them is read again from memory."""
     rows = isinstance(change.problem, Rowwise) and change.what == "cols"
     scores = change.before.implementation == "eager" and change.what == "seq_kv"
-    return (rows or scores) & (_fewer_memory_bytes(change) > SCREENED)
+    return (rows or scores) & (_fewer_memory_bytes(change) > NEAR)
 
 
 def _fewer_memory_bytes(change: Change) -> np.ndarray:
-    """Times as many bytes of main memory before the change, and the screening's margin."""
-    return SCREENED * change.before.bytes["hbm"] / change.after.bytes["hbm"]
+    """Times as many bytes of main memory before the change."""
+    return NEAR * change.before.bytes["hbm"] / change.after.bytes["hbm"]
 
 
 def _other_tiles(change: Change) -> np.ndarray:
@@ -133,7 +132,7 @@ def _other_tiles(change: Change) -> np.ndarray:
     """
     rows = (each.tile.get("rows", np.ones(1)) for each in (change.before, change.after))
     first, second = rows
-    return np.maximum(2.6, SCREENED * first / second)
+    return np.maximum(2.6, NEAR * first / second)
 
 
 def menu_left(change: Change) -> np.ndarray | bool:
@@ -276,27 +275,6 @@ def _few_rounds(change: Change) -> np.ndarray | bool:
     return change.after.waves <= 8.0
 
 
-def _screened(change: Change) -> np.ndarray | bool:
-    """Whether the law holds where no column of the menus of tiles and slices is left out."""
-    if not (isinstance(change.problem, Matmul) or "splits" in change.before.tile):
-        return False
-    menus = (matmul.plan, splitkv.split_plan)
-    kept = [plan.__kwdefaults__ for plan in menus]
-    try:
-        for plan in menus:
-            plan.__kwdefaults__ = {"keep": 10**6}
-        schedule = "split-kv" if change.kind == "split" else "auto"
-        whole = replace(
-            change,
-            before=predict_arrays(change.problem, change.before.device, schedule=schedule),
-            after=predict_arrays(change.after.problem, change.after.device, schedule=schedule),
-        )
-    finally:
-        for plan, usual in zip(menus, kept, strict=True):
-            plan.__kwdefaults__ = usual
-    return whole.excess <= tolerance(change)
-
-
 CLIFFS = (
     Cliff(
         "slices of the keys by a library's rule",
@@ -406,7 +384,7 @@ CLIFFS = (
     Cliff(
         "slices of k in whole pairs of steps",
         _slices_shorter,
-        lambda change: SCREENED * k_of_busiest(change.before) / k_of_busiest(change.after),
+        lambda change: NEAR * k_of_busiest(change.before) / k_of_busiest(change.after),
         "Libraries cut k into slices from a short list, each a whole number of pairs of steps: one "
         "k more may be the first to come out as shorter slices that still fill as many rounds.",
     ),
@@ -439,13 +417,6 @@ CLIFFS = (
         "Blocks of one round load their tiles while those before them store; the fewer rounds, the "
         "less of that. A limit of the model: memory that is busy all the time is as fast either "
         "way.",
-    ),
-    Cliff(
-        "tiles that the screening leaves out",
-        _screened,
-        constant(1.15),
-        "A limit of the model: of some hundred tiles and slices the sixteen with the best score "
-        "are timed, and once in 100,000 products the fastest is not among them.",
     ),
 )
 """The first that applies takes a check."""

@@ -7,7 +7,7 @@
     heads       FlashAttention-1: a head's queries, or its keys in the backward pass
 
 One rule a file: its source, its facts as a library's YAML states them, and its `number` of slices.
-Kernels without a rule take the number that a short estimate finds fastest (`timing.slicing`).
+Kernels without a rule take the number that is fastest (`timing.splitkv`).
 """
 
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""The score by which numbers of slices are chosen: its parts by hand, and against full plans."""
+"""Cuts of the keys into slices: each library's rule by hand, and what adding slices up takes."""
 
 from __future__ import annotations
 
@@ -6,64 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from draws import sizes
 
-from perfmodel.algorithms import Attention
-from perfmodel.arithmetic import as_floats
 from perfmodel.hardware import load
-from perfmodel.timing import attention_style, slicing, splitkv
 from perfmodel.timing.constants import default
-from perfmodel.timing.cuts.grid import slice_keys
 from perfmodel.timing.libraries import kernel_facts
 from perfmodel.timing.machine import machine
-from perfmodel.timing.occupancy import residency
-from perfmodel.timing.plan import adding_seconds, combining_seconds, time_plan
-from perfmodel.timing.setting import Setting
+from perfmodel.timing.plan import adding_seconds, combining_seconds
 from perfmodel.timing.style import Style
 
 CONSTANTS = default()
-FREE = replace(kernel_facts("flash-triton"), cut=None)
 H100 = machine(load("h100-sxm"))
 near = pytest.approx
-
-
-def decode(n: int = 60) -> Attention:
-    """Random problems of one query, of any batch and any number of keys."""
-    draw = np.random.default_rng(3)
-    groups, each = sizes(draw, 1, 8, n)[:, None], sizes(draw, 1, 8, n)[:, None]
-    batch, keys = sizes(draw, 1, 64, n)[:, None], sizes(draw, 1, 131072, n)[:, None]
-    return Attention(batch, groups * each, groups, 1, keys, 128, dtype="fp16")
-
-
-@pytest.mark.parametrize("slug", ["h100-sxm", "a100-sxm4-80gb", "t4", "mi300x", "b200"])
-def test_scores_of_slices_follow_their_full_times(slug):
-    here, problem = machine(load(slug)), decode()
-    how = attention_style.style(problem, FREE, Setting(here, CONSTANTS))
-    axes, tile = as_floats(problem.sizes()), splitkv._tile(problem, FREE, here)
-    found = slicing.scores(axes, tile, FREE, here, CONSTANTS, how, 2.0)
-    every = splitkv.split_plan(
-        problem, None, FREE, Setting(here, CONSTANTS), how, keep=slicing.SPLITS.size
-    )
-    full = time_plan(here, CONSTANTS, every, found.shape)
-    cost = full.launches[0].cost
-    held = residency(here, cost, how.resident).blocks_per_unit
-    assert slicing.resident_blocks(tile, 128.0, FREE, here, how, 2.0) == near(np.max(held))
-    slices = np.ceil(axes["x"] / slice_keys(axes["x"], slicing.SPLITS[None], tile[1]))
-    # Where slices are added up, and where there is no more to choose than whether they are.
-    apart = np.log(found / full.seconds)[slices > 1]
-    assert np.quantile(np.abs(apart - np.median(apart)), 0.95) < 0.45
-    assert -0.3 < np.median(apart) < 0.1
-    added = full.launches[1]
-    rows = axes["b"] * axes["g"] * axes["r"]
-    adding = adding_seconds(here, CONSTANTS, how, rows * 128.0 * slices)
-    ratio = (adding / (added.gap + added.time.seconds))[slices > 1]
-    assert 0.95 < np.median(ratio) < 1.01
-    # The number that is best by the score is seldom far from the best.
-    chosen = np.take_along_axis(full.seconds, found.argmin(axis=1)[:, None], axis=1)
-    assert np.median(chosen[:, 0] / full.seconds.min(axis=1)) < 1.02
-
-
-# 64 rows × 64 keys of 128 threads, head dimension 128, two stages of keys and of values.
 TILE, DIM = (64, 64, 128), 128.0
 
 
@@ -88,34 +41,6 @@ def test_seconds_of_adding_slices_up_worked_by_hand():
 def axes_of(**given: float) -> dict[str, np.ndarray]:
     """Axes of one problem as (1, 1) columns; one of each where nothing is said."""
     return {axis: np.array([[float(given.get(axis, 1.0))]]) for axis in "bgrqxd"}
-
-
-def test_slices_that_come_to_the_same_are_tried_once():
-    problem = replace(decode(), seq_kv=np.array([[256]] * 60))
-    axes = as_floats(problem.sizes())
-    how = attention_style.style(problem, FREE, Setting(H100, CONSTANTS))
-    kept = slicing.promising(axes, TILE, FREE, H100, CONSTANTS, how, 2.0, 4)
-    # 256 keys are 4 tiles: 3 slices come to the same as 2, and those beyond 4 to 4.
-    assert {tuple(sorted(row)) for row in kept.astype(int).tolist()} <= {
-        (1, 2, 4, 6), (1, 2, 3, 4), *((1, 2, 4, int(n)) for n in slicing.SPLITS)
-    }  # fmt: skip
-    assert np.all((kept == 1).any(axis=1) & (kept == 4).any(axis=1))
-    every = slicing.promising(axes, TILE, FREE, H100, CONSTANTS, how, 2.0, slicing.SPLITS.size)
-    assert every.tolist() == [slicing.SPLITS.tolist()]
-
-
-# ---- Rules of libraries --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("slug", ["h100-sxm", "a100-sxm4-80gb", "b200"])
-def test_keys_as_a_whole_are_always_among_the_slices_timed(slug):
-    here, problem = machine(load(slug)), decode(400)
-    how = attention_style.style(problem, FREE, Setting(here, CONSTANTS))
-    axes, tile = as_floats(problem.sizes()), splitkv._tile(problem, FREE, here)
-    for keep in (1, 3, slicing.KEEP):
-        found = slicing.promising(axes, tile, FREE, here, CONSTANTS, how, 2.0, keep)
-        assert found.shape == (400, keep)
-        assert np.all((found == 1).sum(axis=1) == 1)
 
 
 def test_no_more_slices_are_tried_than_blocks_run_at_once():
@@ -195,6 +120,26 @@ def test_a_block_takes_one_tile_of_keys_where_that_fills_waves_better():
     assert tiles(units, 1280.0) == 1
 
 
+def test_the_worth_of_a_tile_of_keys_falls_by_its_share():
+    rule = kernel_facts("flash1").cut
+    # 90 % of the units; two tiles fill 1.8 waves of 2, as full: worth less by half a tile or one.
+    axes = axes_of(b=0.9 * H100.units, x=256.0)
+    assert rule.of_keys(axes, 128, H100, causal=True).item() == 1
+    # 70 %: two tiles fill 1.4 of 2 waves, 0.7; three 2.1 of 3; four 2.8 of 3, 0.933 / (1 + 1/4) of
+    # all keys is more than 0.7, and with half of the share more so.
+    for keys, causal, spread in ((512.0, False, 4), (512.0, True, 4), (256.0, False, 1)):
+        axes = axes_of(b=0.7 * H100.units, x=keys)
+        found = rule.of_keys(axes, 128, H100, causal=causal).item()
+        assert found == spread
+    # 80 %: four tiles fill 3.2 of 4, five 4 of 4: 1 / (1 + 1/5) = 0.833 and 1 / (1 + 1/10).
+    for causal in (False, True):
+        axes = axes_of(b=0.8 * H100.units, x=640.0)
+        assert rule.of_keys(axes, 128, H100, causal=causal).item() == 5
+    # 86 %: seven tiles fill 6.02 of 7, worth 0.86 / (1 + 1/7) and less than one.
+    axes = axes_of(b=0.86 * H100.units, x=7 * 128.0)
+    assert rule.of_keys(axes, 128, H100, causal=False).item() == 1
+
+
 def test_grids_of_many_queries_are_cut_where_row_blocks_are_few_and_keys_many():
     rule = kernel_facts("flash3").cut
     least = rule.full * H100.units  # 105.6 row blocks of one sequence
@@ -215,6 +160,21 @@ def test_grids_of_many_queries_are_cut_where_row_blocks_are_few_and_keys_many():
     # Rows that see four tiles of keys are whole, five are cut.
     assert not cut(x=512.0)
     assert cut(x=513.0)
+
+
+def test_even_slices_count_all_rows():
+    rule = kernel_facts("flash3").cut
+    tile = (64, 128, 256)
+
+    def even(**given):
+        axes = axes_of(**{"x": 128.0 * 1000, **given})
+        return rule.number(axes, tile, H100).item()
+
+    # 1,000 tiles of a row block on 132 units: shares of ⌈1.1 · 1000 / 132⌉ = 9 are 112 slices.
+    assert even() == 112
+    # Two row blocks, whatever makes them: ⌈16.7⌉ = 17 a share, 59 slices.
+    for given in ({"r": 100.0}, {"q": 100.0}, {"r": 10.0, "q": 10.0}, {"b": 2.0}, {"g": 2.0}):
+        assert even(**given) == 59
 
 
 def test_waves_of_slices_count_a_block_for_every_query():
