@@ -271,9 +271,7 @@ WAYS = tuple(_WAYS)
 """Every way to share attention."""
 
 
-def _serial(
-    shared: _Shared, computing: np.ndarray, crossing: tuple[Exchange, ...]
-) -> Tree:
+def _serial(shared: _Shared, computing: np.ndarray, crossing: tuple[Exchange, ...]) -> Tree:
     """Kernels and exchanges one after the other."""
     carrier = shared.carrier
     wait = sum((carrier.exchange_seconds(one) for one in crossing), start=np.zeros(3))
