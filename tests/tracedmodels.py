@@ -114,6 +114,42 @@ class Gpt2(nn.Module):
         return x + self.down(F.gelu(self.up(self.norm2(x)), approximate="tanh"))
 
 
+class GptLayer(nn.Module):
+    """A layer without biases, dropout and positions."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm1, self.norm2 = nn.RMSNorm(HIDDEN), nn.RMSNorm(HIDDEN)
+        self.qkv = nn.Linear(HIDDEN, 3 * HIDDEN, bias=False)
+        self.out = nn.Linear(HIDDEN, HIDDEN, bias=False)
+        self.up = nn.Linear(HIDDEN, 4 * HIDDEN, bias=False)
+        self.down = nn.Linear(4 * HIDDEN, HIDDEN, bias=False)
+
+    def forward(self, x):
+        batch, tokens, _ = x.shape
+        parts = self.qkv(self.norm1(x)).view(batch, tokens, 3, HEADS, DIM).permute(2, 0, 3, 1, 4)
+        mixed = F.scaled_dot_product_attention(*parts.unbind(), is_causal=True)
+        x = x + self.out(mixed.transpose(1, 2).reshape(batch, tokens, HIDDEN))
+        return x + self.down(F.gelu(self.up(self.norm2(x))))
+
+
+class Gpt(nn.Module):
+    """A decoder of equal layers."""
+
+    def __init__(self, layers=3):
+        super().__init__()
+        self.embedding = nn.Embedding(VOCABULARY, HIDDEN)
+        self.layers = nn.ModuleList(GptLayer() for _ in range(layers))
+        self.norm = nn.RMSNorm(HIDDEN)
+        self.head = nn.Linear(HIDDEN, VOCABULARY, bias=False)
+
+    def forward(self, ids):
+        x = self.embedding(ids)
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(self.norm(x))
+
+
 class Bert(nn.Module):
     """Attention by steps, with a mask, as an encoder's first code had it."""
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from perfmodel.algorithms.algorithm import Algorithm, Step, Tensor, tensors
 from perfmodel.algorithms.gradient import gradient
-from perfmodel.algorithms.problem import UNSAID, Problem
+from perfmodel.algorithms.problem import UNSAID, BackwardKernel, Problem
 from perfmodel.algorithms.sizes import check_points, check_positive
 from perfmodel.arithmetic import Number, ceil_div, product
 from perfmodel.elements import ELEMENTS, ElementType, element
@@ -183,22 +183,25 @@ class Matmul(Problem):
         changes = {fields.get(a, a): ceil_div(sizes[a], n) for a, n in ranks.items()}
         return replace(self, **changes)
 
-    def gradients(self, *, stored: str = "kn") -> dict[str, Matmul]:
+    def backward(self, *, stored: str = "kn") -> tuple[BackwardKernel, ...]:
         """The products that make the gradients of A and B, by `gradient`.
 
         Of B `stored` by rows of n (`nk`, as the weights of a linear layer are) the result is
         transposed: dBᵀ = dCᵀ·A.
         """
         algorithm, sizes = gradient(matmul()), self.sizes()
-        products = {}
+        kernels = []
         for step in algorithm.steps:
-            (result,), (inner,) = step.outputs, step.reduces
+            (result,), (inner,), (left, right) = step.outputs, step.reduces, step.inputs
             _, rows, columns = algorithm.tensors[result].axes
-            if (result, stored) == ("dB", "nk"):
+            if result == "dB" and stored == "nk":
                 rows, columns = columns, rows
+            elif result == "dB":
+                left, right = right, left
             m, n, k = (sizes[axis] for axis in (rows, columns, inner))
-            products[result.removeprefix("d")] = replace(self, m=m, n=n, k=k, gradient=True)
-        return products
+            product = replace(self, m=m, n=n, k=k, gradient=True)
+            kernels.append(BackwardKernel(product, {"A": left, "B": right, "C": result}))
+        return tuple(kernels)
 
     def flops(self) -> Number:
         """2·b·m·n·k: a multiply-add is two operations."""

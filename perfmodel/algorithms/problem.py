@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -24,6 +24,22 @@ UNSAID = {"unsaid": True}
 
 # 2^64 over the golden ratio, for Fibonacci hashing (Knuth, TAOCP 3, 6.4).
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True)
+class BackwardKernel:
+    """A kernel of a problem's backward pass."""
+
+    problem: Problem
+    """What it computes."""
+    operands: Mapping[str, str]
+    """The forward pass's name of each of its operands, a gradient's after a d: C → dA."""
+
+    @property
+    def makes(self) -> tuple[str, ...]:
+        """The forward pass's operands whose gradients it makes."""
+        outputs = self.problem.algorithm().outputs
+        return tuple(self.operands[name].removeprefix("d") for name in outputs)
 
 
 class Problem(ABC):
@@ -98,6 +114,14 @@ class Problem(ABC):
     def having(self, **values: Any) -> Self:
         """A copy with some values changed. Raises the errors of its constructor."""
         return replace(self, **values)  # type: ignore[type-var]
+
+    def backward(self, *, stored: str = "kn") -> tuple[BackwardKernel, ...]:
+        """The kernels that make its gradients: the operator's own backward pass. `stored` is the
+        order of a product's B."""
+        problem = self.having(direction="bwd")
+        algorithm = problem.algorithm()
+        names = (*algorithm.inputs, *algorithm.outputs)
+        return (BackwardKernel(problem, {name: name for name in names}),)
 
     def arranged(self, **values: np.ndarray) -> Self:
         """A copy with its arrays in another order or shape, without repeated checks."""

@@ -12,12 +12,12 @@ from typing import Annotated, Any
 import click
 
 from perfmodel.analysis import plans
-from perfmodel.cli import ranges
+from perfmodel.cli import ranges, spellings
 from perfmodel.cli.arguments import CHART, ONE, Corrected, Machines
 from perfmodel.cli.build import Values, asking_for, command
 from perfmodel.cli.combining import Grid
 from perfmodel.cli.drawing import NUMBERS, Drawing
-from perfmodel.cli.networkoptions import NamedNetwork, SomeSystems, Zip
+from perfmodel.cli.networkoptions import NETWORK, SomeSystems, Zip
 from perfmodel.cli.output import PANEL, Shown, say
 from perfmodel.cli.progress import waiting
 from perfmodel.errors import PerfmodelError, ProblemError, SizeError
@@ -34,6 +34,16 @@ from perfmodel.training.plan import Plan
 from perfmodel.training.result import Step
 from perfmodel.training.trainingrun import TrainingRun, cost
 
+
+def _network(text: str) -> Network:
+    """The network of that name or file, or the module FILE.py:NAME."""
+    if ".py:" not in text:
+        return spellings.network(text)
+    from perfmodel.tracing.tracednetwork import TracedNetwork
+
+    return TracedNetwork.at(text)
+
+
 MOST = 100_000
 """Limit on the plans of one command."""
 
@@ -42,8 +52,19 @@ MOST = 100_000
 class Asked(Corrected):
     """What `train` is asked for beside the fields of a plan."""
 
-    network: NamedNetwork
+    network: Annotated[
+        Network,
+        replace(
+            NETWORK,
+            read=_network,
+            help="A network's name (perfmodel network list), YAML file, or module FILE.py:NAME.",
+        ),
+    ]
     """The network."""
+    input: Annotated[list[str] | None, FieldOption(None, "NAME:TYPE[SIZES]", ("--input", "-i"))] = (
+        None
+    )
+    """An input of a module FILE.py:NAME, repeats [default: int64[batch,seq]]."""
     device: Machines = ()
     """Devices, each in its usual system, with commas or repeated: a100,h100."""
     system: SomeSystems = ()
@@ -102,15 +123,17 @@ def train(asked: Asked, run: TrainingRun, values: Values, shown: Shown, drawing:
         --seq 8k --global-batch 2048
     perfmodel train gpt3-175b -s dgx-a100 --gpus 64:1024:x2 --tensor 1,2,4,8 --pipeline 1,2,4 \\
         --global-batch 1024 --fastest
+    perfmodel train my_module.py:Model -d h100-sxm --gpus 8 --zero 3 --seq 2k --stack compile
     """
+    asked, given = _module(asked, values())
     if asked.plan is not None:
-        shown.emit(_search(asked, run, values()))
+        shown.emit(_search(asked, run, given))
         return
     grid = Grid(
         {
             "device": asked.places(),
             "devices": list(asked.gpus),
-            **values(),
+            **given,
             "global_batch": [asked.global_batch],
         },
         asked.pairs,
@@ -136,6 +159,24 @@ def train(asked: Asked, run: TrainingRun, values: Values, shown: Shown, drawing:
         if several:
             say("perfmodel: no plan fits; shown are those that lack the least memory")
         raise click.exceptions.Exit(1)
+
+
+def _module(asked: Asked, values: dict[str, list[Any]]) -> tuple[Asked, dict[str, list[Any]]]:
+    """What is asked for, with a module's inputs, and its stack PyTorch's where none is named."""
+    from perfmodel.tracing.tracednetwork import TracedNetwork
+
+    network = asked.network
+    if not isinstance(network, TracedNetwork):
+        if asked.input:
+            raise ProblemError("--input is of a module FILE.py:NAME; drop it")
+        return asked, values
+    if asked.plan is not None:
+        raise ProblemError("--plan auto splits layers, which a traced module does not; name a plan")
+    if asked.input:
+        network = replace(network, inputs=tuple(asked.input))
+    usual = Plan().stack
+    stacks = ["eager" if stack == usual else stack for stack in values["stack"]]
+    return replace(asked, network=network), {**values, "stack": stacks}
 
 
 def _search(asked: Asked, run: TrainingRun, values: Mapping[str, list[Any]]) -> Report:

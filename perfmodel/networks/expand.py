@@ -45,6 +45,9 @@ def expand(network: Network, setting: Setting) -> tuple[Segment, ...]:
 
 @lru_cache(maxsize=256)
 def _segments(network: Network, setting: Setting) -> tuple[Segment, ...]:
+    own = network.own_segments(setting)
+    if own is not None:
+        return own
     if network.positions and setting.past + setting.seq > network.positions:
         raise ProblemError(
             f"{network.name} has {network.positions:,} learned positions, fewer than the "

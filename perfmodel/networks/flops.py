@@ -48,6 +48,9 @@ def flops_per_token(
     2 where no backward pass comes; adapters count. Raises `UnknownName` for a convention."""
     if convention not in CONVENTIONS:
         raise UnknownName("MFU convention", convention, CONVENTIONS)
+    own = network.own_flops(seq, convention)
+    if own is not None:
+        return own
     weights = {
         "palm": lambda: active_count(network, input_embedding=False),
         "palm-all": lambda: active_count(network),

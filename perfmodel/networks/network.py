@@ -12,6 +12,8 @@ from perfmodel.errors import ProblemError, UnknownName
 if TYPE_CHECKING:
     from perfmodel.graph import Tree
     from perfmodel.hardware import Device
+    from perfmodel.networks.segment import Segment
+    from perfmodel.networks.setting import Setting
 
 Norm = Literal["layernorm", "rmsnorm"]
 ACTIVATIONS = ("gelu", "gelu_new", "relu", "silu")
@@ -309,6 +311,14 @@ class Network:
         from perfmodel.networks.setting import Setting
 
         return predict_network(self, Setting(**options), machine)
+
+    def own_segments(self, setting: Setting) -> tuple[Segment, ...] | None:
+        """The segments of a network that is more than its blocks; None: they follow from these."""
+        return None
+
+    def own_flops(self, seq: int, convention: str) -> float | None:
+        """Operations of a token in training, where they do not follow from blocks."""
+        return None
 
     @property
     def layers(self) -> int:

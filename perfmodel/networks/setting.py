@@ -51,6 +51,8 @@ class Shards:
     """Devices that a sequence's tokens are split over, attention included."""
     expert: int = 1
     """Devices that the experts are split over."""
+    redundant: int = 0
+    """Experts that have a second copy, so that their tokens are shared out."""
     expert_tensor: bool = True
     """Whether each expert is split over the devices of `tensor` as well."""
     expert_inside: bool = False

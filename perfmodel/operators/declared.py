@@ -384,7 +384,7 @@ def _built_in(problem: DeclaredProblem, implementation: str | None) -> list[Laun
     if way == "fwd":
         return [Launched(operator, part, implementation)]
     if isinstance(part, Matmul):
-        parts = [part] * (way == "fwdbwd") + [*part.gradients().values()]
+        parts = [part] * (way == "fwdbwd") + [kernel.problem for kernel in part.backward()]
         return [Launched(operator, each, implementation) for each in parts]
     return [Launched(operator, part.having(direction=way), implementation)]
 

@@ -324,6 +324,6 @@ def _common(rows: Sequence[Row], columns: Iterable[Column]) -> Iterable[str]:
     """What all rows share of what may set them apart; numbers of 1 or less go without saying."""
     for column in columns:
         value = column.value(rows[0]) if column.when == DIFFERS else None
-        if not (value is None or column.visible(rows) or value in (False, 0, 1)):
+        if not (value is None or column.visible(rows) or value in (False, 0, 1, "")):
             bare = column.key in ("network", "device", "engine")
             yield column.cell(rows[0]) if bare else f"{column.header} {column.cell(rows[0])}"

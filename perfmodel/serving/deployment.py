@@ -112,6 +112,12 @@ class Deployment(Result):
         int, Column("data", when=DIFFERS), FieldOption(PLAN, spellings=("--data", "--dp"))
     ] = 1
     """Data parallelism: copies of the network. Each has requests of its own."""
+    redundant: Annotated[
+        int,
+        Column("redundant", when=DIFFERS),
+        FieldOption(PLAN, spellings=("--redundant-experts",), least=0),
+    ] = 0
+    """Experts that have a second copy, with --expert: they and all others divide by it."""
     drafted: Annotated[
         int, Column("drafted", when=DIFFERS), FieldOption(PLAN, spellings=("--mtp",), least=0)
     ] = 0
@@ -159,6 +165,8 @@ class Deployment(Result):
             )
         if self.expert > 1 and not any(block.mlp.experts for block in network.blocks):
             raise ProblemError(f"{network.name} has no experts to share; drop --expert")
+        if self.redundant and self.expert == 1:
+            raise ProblemError("copies of experts are for devices that share them; give --expert")
         if self.drafted < 0 or not (
             self.accepted == 0.0 or 1.0 <= self.accepted <= 1 + self.drafted
         ):
@@ -280,7 +288,8 @@ class Deployment(Result):
     def shards(self) -> Shards:
         """Each device's share of a layer."""
         return Shards(
-            tensor=self.tensor, expert=self.expert, expert_tensor=self.expert == 1,
+            tensor=self.tensor, expert=self.expert, redundant=self.redundant,
+            expert_tensor=self.expert == 1,
             expert_inside=self.expert_inside,
         )  # fmt: skip
 
@@ -301,7 +310,7 @@ class Deployment(Result):
         engine = self.engine
         return (
             self.network, id(self.device), self.weights, self.cache_type, self.tensor, self.expert,
-            self.expert_inside, id(self.system), engine.stack, engine.residual_norm,
+            self.redundant, self.expert_inside, id(self.system), engine.stack, engine.residual_norm,
             engine.cache_write, engine.all_reduce, replace(engine.kernels, reread=0.0),
         )  # fmt: skip
 

@@ -133,20 +133,15 @@ def _wave(steps: Steps, batch: np.ndarray, req: Requests) -> Load:
 def _resident_counts(steps: Steps, batch: np.ndarray, req: Requests) -> np.ndarray:
     """Sequences of each batch that fit at once."""
     check_weights(steps.of)
-    lengths = (req.isl + req.osl).astype(int).tolist()
-    fits = _fitting(steps, lengths)
-    for size, length, limit in zip(batch * req.groups, lengths, fits, strict=True):
-        if size > limit and (limit == 0 or not steps.of.engine.batching.continuous):
-            none = limit == 0
-            subject = "not one sequence" if none else f"{size:.0f} sequences"
+    limits = resident_limit(steps, req, whole=True)
+    for size, most in zip(batch * req.groups, limits * req.groups, strict=True):
+        if size > most and not steps.of.engine.batching.continuous:
             raise ProblemError(
-                f"{subject} of {length:,} tokens {'fits' if none else 'do not fit'} "
-                f"{steps.of.device.slug} "
-                f"beside {steps.of.network.name}; "
-                + ("give fewer tokens" if none else f"{limit:.0f} do: give a smaller batch")
-                + ", or more devices by --tensor"
+                f"{size:.0f} sequences do not fit {steps.of.device.slug} beside "
+                f"{steps.of.network.name}; {most:.0f} do: give a smaller batch, or more devices by "
+                "--tensor"
             )
-    return np.asarray(np.minimum(batch, fits / req.groups))
+    return np.asarray(np.minimum(batch, limits))
 
 
 def steady(steps: Steps, resident: np.ndarray, of: Requests) -> Load:
@@ -348,21 +343,17 @@ def _check_rate(steps: Steps, rate: float, top: float) -> None:
         )
 
 
-def resident_limit(steps: Steps, req: Requests) -> np.ndarray:
-    """Maximum concurrent requests of a group, with half of their output on average."""
-    lengths = (req.isl + req.osl // 2).astype(int)
-    counts = _fitting(steps, lengths.tolist())
-    for isl, osl in zip(req.isl[counts == 0], req.osl[counts == 0], strict=True):
-        raise ProblemError(
-            f"not one request of {isl:,.0f} + {osl:,.0f} tokens fits {steps.of.device.slug} beside "
-            f"{steps.of.network.name} in {steps.of.weights}; "
-            f"give {more(steps.of, int(isl + osl // 2))}a smaller format"
-        )
-    return counts / req.groups
-
-
-def _fitting(steps: Steps, lengths: list[int]) -> np.ndarray:
-    """Sequences of each length that fit at once."""
+def resident_limit(steps: Steps, req: Requests, *, whole: bool = False) -> np.ndarray:
+    """Maximum concurrent requests of a group, with half of their output on average, or with the
+    `whole`."""
+    lengths = (req.isl + (req.osl if whole else req.osl // 2)).astype(int)
     has = memory(steps.of)
-    fits = {length: fitting_batch(steps.of, length, has=has) for length in dict.fromkeys(lengths)}
-    return np.array([fits[length] for length in lengths], dtype=float)
+    fits = {length: fitting_batch(steps.of, length, has=has) for length in set(lengths.tolist())}
+    for isl, osl, length in zip(req.isl, req.osl, lengths.tolist(), strict=True):
+        if not fits[length]:
+            raise ProblemError(
+                f"not one request of {isl:,.0f} + {osl:,.0f} tokens fits {steps.of.device.slug} "
+                f"beside {steps.of.network.name} in {steps.of.weights}; "
+                f"give {more(steps.of, length)}fewer tokens, or a smaller format"
+            )
+    return np.array([fits[length] for length in lengths.tolist()], dtype=float) / req.groups

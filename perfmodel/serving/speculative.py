@@ -43,34 +43,27 @@ class Speculation:
     """Seconds of a pass with its drafts."""
     step_seconds: float
     """Seconds of a plain step of the target."""
-    speedup: float
-    """Speed-up over decoding without a draft."""
 
-
-def speedup(accept: float, gamma: int, draft: float, verify: float = 1.0) -> float:
-    """Speed-up over plain decoding; `draft` and `verify` are in units of a target's step."""
-    return expected_tokens(accept, gamma) / (gamma * draft + verify)
+    @property
+    def speedup(self) -> float:
+        """Speed-up over decoding without a draft."""
+        return self.tokens * self.step_seconds / self.seconds
 
 
 def speculate(
     target: Steps, draft: Steps, accept: float, gamma: int, batch: int, past: int
 ) -> Speculation:
-    """The gain of a draft for `batch` sequences with `past` tokens cached."""
-    tokens = expected_tokens(accept, gamma)
-    step = float(target.decode(np.array([batch]), np.array([past])).total[0])
-    cost = float(draft.decode(np.array([batch]), np.array([past])).total[0])
-    check = float(target.verify(np.array([batch]), np.array([past]), gamma + 1).total[0])
-    seconds = gamma * cost + check
+    """The gain of a draft for `batch` sequences with `past` tokens cached; none of γ = 0."""
+    sizes = np.array([batch]), np.array([past])
+    step, cost = (float(steps.decode(*sizes).total[0]) for steps in (target, draft))
+    check = float(target.verify(*sizes, gamma + 1).total[0]) if gamma else step
     return Speculation(
-        gamma, batch, tokens, cost / step, check / step, seconds, step, tokens * step / seconds
-    )
+        gamma, batch, expected_tokens(accept, gamma), cost / step, check / step,
+        gamma * cost + check, step,
+    )  # fmt: skip
 
 
-def best(
-    target: Steps, draft: Steps, accept: float, batch: int, past: int, most: int = MOST
-) -> Speculation:
-    """The γ with the largest speed-up, from 0 to `most`; 0 where no draft is worth its time."""
-    gains = [speculate(target, draft, accept, gamma, batch, past) for gamma in range(1, most + 1)]
-    step = gains[0].step_seconds
-    none = Speculation(0, batch, 1.0, gains[0].draft, 1.0, step, step, 1.0)
-    return max([none, *gains], key=lambda s: s.speedup)
+def best(target: Steps, draft: Steps, accept: float, batch: int, past: int) -> Speculation:
+    """The γ with the largest speed-up, from 0 to `MOST`; 0 where no draft is worth its time."""
+    gains = (speculate(target, draft, accept, gamma, batch, past) for gamma in range(MOST + 1))
+    return max(gains, key=lambda gain: gain.speedup)

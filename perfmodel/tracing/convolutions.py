@@ -21,6 +21,7 @@ from typing import Any
 
 from perfmodel.algorithms import Matmul, Problem
 from perfmodel.algorithms.declaration import declare
+from perfmodel.algorithms.problem import BackwardKernel
 from perfmodel.operators.declared import DeclaredOperator
 from perfmodel.tracing.operation import Operand, Operation
 from perfmodel.tracing.registry import Call, operation
@@ -62,6 +63,14 @@ class _Convolution:
         inner = max(round(self.flops / (2.0 * target.elements)), 1)
         dtype = self.image.dtype if self.image.floating else "int8"
         return Matmul(rows, columns, inner, self.groups, dtype, gradient=result != "C")
+
+    def backward(self, operand: str) -> BackwardKernel:
+        """What makes the gradient of the image (A) or of the weight (B)."""
+        problem, gradient = self.problem(operand), f"d{operand}"
+        if isinstance(problem, Matmul):
+            sides = ("dC", "B") if operand == "A" else ("A", "dC")
+            return BackwardKernel(problem, dict(zip("ABC", (*sides, gradient), strict=True)))
+        return BackwardKernel(problem, {"A": "A", "B": "B", "C": "dC", operand: gradient})
 
     def _depthwise(self, result: str) -> Problem:
         """A sum over taps alone, of channels (g) with filters (f) of their own."""
@@ -110,5 +119,5 @@ def convolution(call: Call) -> Operation | None:
     operands = {"A": (image,), "B": (weight,), "C": call.outputs[:1]}
     return replace(
         call.known("matmul", conv.problem("C"), operands, flops=conv.flops),
-        gradients={"A": conv.problem("A"), "B": conv.problem("B")},
+        gradients=(conv.backward("A"), conv.backward("B")),
     )

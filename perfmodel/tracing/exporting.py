@@ -59,14 +59,14 @@ def _name_hint(module: Any, kwargs: Mapping[str, Any]) -> str:
 @contextmanager
 def _tensor_outputs(module: Any) -> Iterator[None]:
     """Let a module return the tensors of what it returns: torch.export takes no other objects."""
-    hook = module.register_forward_hook(lambda _module, _args, output: tuple(_tensors(output)))
+    hook = module.register_forward_hook(lambda _module, _args, output: tuple(tensors(output)))
     try:
         yield
     finally:
         hook.remove()
 
 
-def _tensors(tree: Any) -> Iterator[Any]:
+def tensors(tree: Any) -> Iterator[Any]:
     """Every tensor of a value, each once: in containers that torch knows, and in attributes."""
     import torch
     from torch.utils import _pytree as pytree

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
-from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
+from perfmodel.algorithms import Attention, Matmul, Rowwise
+from perfmodel.algorithms.problem import BackwardKernel
 from perfmodel.tracing.lowering import JOINS
-from perfmodel.tracing.operation import Operand, Operation
+from perfmodel.tracing.operation import Operand, Operands, Operation
 from perfmodel.tracing.reading import Reading
 
 LINEAR = ("aten.add", "aten.sub", "aten.neg", "aten.to", "aten.sum", "aten.mean", *JOINS)
@@ -129,14 +131,17 @@ def _backward(item: Operation, targets: Sequence[Operand]) -> Iterator[Operation
     if not targets:
         return
     problem = item.problem
-    if isinstance(problem, Matmul) or item.gradients:
-        yield from _product_grads(item, targets)
+    if item.gradients:
+        yield from _kernels(item, item.gradients, targets)
+    elif isinstance(problem, Matmul):
+        stored = "nk" if item.aten == "aten.linear" else "kn"
+        yield from _kernels(item, problem.backward(stored=stored), targets)
     elif isinstance(problem, Attention):
         rows = (int(problem.batch), int(problem.heads_q), int(problem.seq_q))
-        sums = {"L": Operand(f"{item.name}.L", rows, "fp32")}
-        yield _operator_grad(item, replace(problem, direction="bwd"), sums)
+        sums = {"L": (Operand(f"{item.name}.L", rows, "fp32"),)}
+        yield from _kernels(item, problem.backward(), targets, sums)
     elif isinstance(problem, Rowwise) and problem.op in ("softmax", "layernorm", "rmsnorm"):
-        yield _operator_grad(item, replace(problem, direction="bwd", output_dtype=None), {})
+        yield from _kernels(item, replace(problem, output_dtype=None).backward(), targets)
     elif (
         isinstance(problem, Rowwise)
         and len(targets) == 1
@@ -159,48 +164,31 @@ def _skeleton(
         writes=tuple(writes),
         problem=None,
         operands={},
-        gradients={},
+        gradients=(),
         flops=0.0,
     )
 
 
-def _product_grads(item: Operation, targets: Sequence[Operand]) -> Iterator[Operation]:
-    """dA and dB, of weights that `linear` stores by rows of n the transposed product."""
-    slots = {name: item.operands[name] for name in "ABC"}
-    result = tuple(x.gradient() for x in slots["C"])
+def _kernels(
+    item: Operation, kernels: Sequence[BackwardKernel], targets: Sequence[Operand],
+    statistics: Operands = MappingProxyType({}),
+) -> Iterator[Operation]:  # fmt: skip
+    """The backward kernels of a problem that make wanted gradients; `statistics` are of rows."""
     names = {x.tensor for x in targets}
-    product, problems = item.problem, item.gradients
-    transposed = item.aten == "aten.linear"
-    if isinstance(product, Matmul) and not problems:
-        problems = product.gradients(stored="nk" if transposed else "kn")
-    left = (result, slots["A"]) if transposed else (slots["A"], result)
-    for side, (a, b) in {"A": (result, slots["B"]), "B": left}.items():
-        grads = tuple(x.gradient() for x in slots[side])
-        if not names & {x.tensor for x in slots[side]}:
+    gradients = {f"d{name}": tuple(x.gradient() for x in xs) for name, xs in item.operands.items()}
+    known = {**item.operands, **gradients, **statistics}
+    # Of attention five products for two of the forward pass: the scores are made again.
+    flops = item.flops if len(kernels) > 1 else 2.5 * item.flops
+    for kernel in kernels:
+        if not names & {x.tensor for name in kernel.makes for x in item.operands[name]}:
             continue
-        operands = {"A": a, "B": b, "C": grads}
-        if not isinstance(problems[side], Matmul):  # its tensors keep their names
-            operands = {**slots, "C": result, side: grads}
-        skeleton = _skeleton(item, f"d{side}", (*a, *b), grads)
-        yield replace(skeleton, problem=problems[side], operands=operands, flops=item.flops)
-
-
-def _operator_grad(item: Operation, problem: Problem, sums: Mapping[str, Operand]) -> Operation:
-    """The backward problem of an operator, whose algorithm names what it reads and writes; `sums`
-    are statistics of rows."""
-    tensors = {name: each[0] for name, each in item.operands.items()}
-    tensors |= {f"d{name}": x.gradient() for name, x in tensors.items()}
-    tensors |= sums
-    algorithm = problem.algorithm()
-    reads = {name: tensors[name] for name in algorithm.inputs}
-    writes = {name: tensors[name] for name in algorithm.outputs}
-    return replace(
-        _skeleton(item, "backward", tuple(reads.values()), tuple(writes.values())),
-        problem=problem,
-        operands={name: (x,) for name, x in {**reads, **writes}.items()},
-        # Of attention five products for two of the forward pass: the scores are made again.
-        flops=2.5 * item.flops,
-    )
+        outputs = kernel.problem.algorithm().outputs
+        operands = {name: known[of] for name, of in kernel.operands.items()}
+        reads = [x for name, xs in operands.items() if name not in outputs for x in xs]
+        writes = [x for name in outputs for x in operands[name]]
+        ending = "backward" if len(kernels) == 1 else f"d{kernel.makes[0]}"
+        skeleton = _skeleton(item, ending, reads, writes)
+        yield replace(skeleton, problem=kernel.problem, operands=operands, flops=flops)
 
 
 def _copy_grad(item: Operation, target: Operand) -> Operation:

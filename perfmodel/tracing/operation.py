@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from perfmodel.algorithms import Attention, Problem
+from perfmodel.algorithms.problem import BackwardKernel
 from perfmodel.elements import TORCH
 
 TYPES = {
@@ -105,8 +106,8 @@ class Operation:
     """Of a contraction, all its runs together: two for each multiply-add, whatever a mask hides."""
     repeat: int = 1
     """How often it runs."""
-    gradients: Mapping[str, Problem] = field(default_factory=dict)
-    """What makes the gradients of its operands A and B, where it is no plain product."""
+    gradients: tuple[BackwardKernel, ...] = ()
+    """What makes the gradients of its operands, where its problem does not say it."""
     masked: bool = False
     """Whether it is attention with a mask tensor, whose contents are not known."""
 

@@ -31,6 +31,8 @@ class Trace(Result):
     """One for each node of the graph, in its order."""
     parameters: Annotated[int, Column()]
     """Elements of parameters."""
+    trained: frozenset[str]
+    """Tensors of parameters, which have gradients where buffers have none."""
     aten_nodes: Annotated[int, Column()]
     """Calls of ATen operators that were traced, views among them."""
     views: Annotated[int, Column()]
@@ -94,6 +96,7 @@ def trace(
     return Trace(
         graph=_graph(name or type(module).__name__, nodes, scan),
         operations=nodes,
+        trained=frozenset(scan.parameters) - scan.buffers,
         parameters=sum(x.elements for n, x in scan.parameters.items() if n not in scan.buffers),
         aten_nodes=scan.calls,
         copies=scan.copies,

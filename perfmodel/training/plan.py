@@ -279,7 +279,7 @@ class Plan(FineTuning):
         """Raise `SizeError` for layers that do not divide by stages, and for experts that are not
         shared out evenly."""
         stages = self.pipeline * self.chunks
-        layers = network.layers
+        layers = network.layers if stages > 1 else 1
         if all((layers + slots) % stages for slots in range(4)):
             fits = {
                 axis: [n for n in _divisors(layers) if layers % (n * factor) == 0]

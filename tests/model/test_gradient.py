@@ -193,9 +193,13 @@ def test_tensors_that_are_made_again_are_not_read():
 def test_gradients_of_linear_layers_are_transposed_products():
     """dX = dY·Wᵀ, m × k; dWᵀ = dYᵀ·X, n × k where weights are stored by rows of n."""
     product = Matmul(48, 80, 112, dtype="fp16")
-    sizes = {name: (p.m, p.n, p.k) for name, p in product.gradients().items()}
+    kernels = {each.makes[0]: each.problem for each in product.backward()}
+    sizes = {name: (p.m, p.n, p.k) for name, p in kernels.items()}
     assert sizes == {"A": (48, 112, 80), "B": (112, 80, 48)}
-    stored = product.gradients(stored="nk")["B"]
+    assert [dict(each.operands) for each in product.backward()] == [
+        {"A": "dC", "B": "B", "C": "dA"}, {"A": "A", "B": "dC", "C": "dB"}
+    ]  # fmt: skip
+    stored = product.backward(stored="nk")[1].problem
     assert (stored.m, stored.n, stored.k, stored.gradient) == (80, 112, 48, True)
 
 

@@ -34,7 +34,7 @@ from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.engine import MOST_FITTED, engines, load, read, released
 from perfmodel.serving.kernels import kernels
 from perfmodel.serving.served import METRICS, serve
-from perfmodel.serving.speculative import best, expected_tokens, speculate, speedup
+from perfmodel.serving.speculative import Speculation, best, expected_tokens, speculate
 from perfmodel.serving.steps import Steps
 from perfmodel.serving.times import Line, Times
 from perfmodel.serving.weights import FORMATS
@@ -535,9 +535,9 @@ def test_what_does_not_reside_at_once_runs_in_waves():
 def test_speculation_by_its_theorem():
     """2211.17192, equation 1 and theorem 3.8."""
     assert expected_tokens(0.8, 5) == pytest.approx(3.68928)
-    assert speedup(0.8, 5, 0.05) == pytest.approx(2.95142, rel=1e-4)
+    gain = Speculation(5, 1, expected_tokens(0.8, 5), 0.05, 1.0, 5 * 0.05 + 1.0, 1.0)
+    assert gain.speedup == pytest.approx(2.95142, rel=1e-4)
     assert expected_tokens(0.9, 3) == pytest.approx(3.439)
-    assert speedup(0.9, 3, 0.02) == pytest.approx(3.24434, rel=1e-4)
 
 
 @given(st.floats(0, 1), st.integers(0, 16))
@@ -627,6 +627,34 @@ def test_a_step_waits_for_the_device_with_most_experts(tokens, met):
     mean = touched(256, 8, tokens) / 8
     assert mean < busiest(256, 8 * mean, 8) == pytest.approx(met, rel=0.1)
     assert busiest(256, 8 * mean, 1) == 8 * mean
+
+
+def test_second_copies_of_experts_take_memory_and_halve_the_fullest():
+    """DeepSeek-V3 with 32 of 256 experts copied (2412.19437, section 3.4): a device has 9 for 8.
+    An even router gains nothing; one whose fullest expert has four times the mean does."""
+    even = load_network("deepseek-v3")
+    options = {"weights": "fp8", "expert": 32, "data": 32}
+    of = [
+        Deployment(even, load_device("h800-sxm"), load("sglang"), redundant=redundant, **options)
+        for redundant in (0, 32)
+    ]
+    expert = 3 * 7168 * 2048
+    more = weight_bytes(of[1]) - weight_bytes(of[0])
+    assert more == pytest.approx(58 * expert, rel=1e-3)
+    blocks = [replace(b, mlp=replace(b.mlp, capacity=4.0)) for b in even.blocks if b.mlp.experts]
+    uneven = replace(even, blocks=tuple(blocks))
+    even = replace(even, blocks=even.blocks[-len(blocks) :])
+
+    def seconds(network, plan):
+        return total(Steps(replace(plan, network=network)).layers(np.array([4096])))
+
+    assert seconds(even, of[1]) >= 0.99 * seconds(even, of[0])
+    assert seconds(uneven, of[1]) < 0.8 * seconds(uneven, of[0])
+    with pytest.raises(ProblemError, match="do not divide"):
+        seconds(even, replace(of[0], expert=9, data=9))
+    assert seconds(even, replace(of[1], expert=9, data=9)) > 0.0
+    with pytest.raises(ProblemError, match="give --expert"):
+        replace(of[1], expert=1, data=1)
 
 
 def test_experts_on_the_devices_of_a_copy_share_its_reduction():

@@ -86,11 +86,12 @@ def _experts(layer: Layer, mlp: Mlp, x: Value) -> Value:
         split, ranks = layer.share("devices of tensor", layer.tensor, shards.expert, "expert"), 1
     if shards.expert_tensor or shards.expert_inside:
         x = layer.spread(x, "experts")
-    local = layer.share("experts", mlp.experts, shards.expert, "expert")
+    slots = mlp.experts + shards.redundant
+    local = layer.share("experts", slots, shards.expert, "expert")
     columns = layer.share("columns of an expert", mlp.inner, split, "tensor")
     router = Linear("router", setting, x, mlp.experts, mlp.router_bias, dtype=setting.data)
     weights = layer.one(Choice("choice", setting, layer.one(router)))
-    experts, expert_rows = _rows(mlp, x.rows, ranks, local)
+    experts, expert_rows = _rows(mlp, x.rows, ranks, local, slots)
     rows = layer.one(Permute("permute", setting, x, experts * expert_rows))
     rows = _exchange(layer, mlp, rows, "dispatch", ranks)
     active = _up_products(layer, mlp, rows, columns, "experts", experts, local, mlp.chosen)
@@ -111,13 +112,15 @@ def _exchange(layer: Layer, mlp: Mlp, x: Value, way: Way, ranks: int) -> Value:
     return layer.one(Exchange(name, layer.setting, x, way, "expert", ranks, router=router))
 
 
-def _rows(mlp: Mlp, tokens: int, ranks: int, local: int) -> tuple[int, int]:
+def _rows(mlp: Mlp, tokens: int, ranks: int, local: int, slots: int) -> tuple[int, int]:
     """Experts that receive rows on the device with the most of them, which the others wait for, and
     rows of each. Rows are an even share of all devices' tokens, times `capacity` (fullest expert
-    over mean)."""
-    total = tokens * mlp.chosen * ranks * mlp.capacity
-    hits = touched(mlp.experts, mlp.chosen, tokens * ranks)
-    experts = min(local, max(round(busiest(mlp.experts, hits, mlp.experts // local)), 1))
+    over mean). Second copies are of the fullest experts (DeepSeek, EPLB), which halves their rows:
+    over the mean of all `slots` the fullest then has capacity · slots / 2 experts, or the mean."""
+    fullest = max(mlp.capacity * (slots / (2.0 * mlp.experts) if slots > mlp.experts else 1.0), 1.0)
+    total = tokens * mlp.chosen * ranks * fullest
+    hits = touched(slots, mlp.chosen, tokens * ranks)
+    experts = min(local, max(round(busiest(slots, hits, slots // local)), 1))
     if experts == local:
-        return experts, max(int(-(-total // mlp.experts)), 1)
-    return experts, max(round(total * local / mlp.experts / experts), 1)
+        return experts, max(int(-(-total // slots)), 1)
+    return experts, max(round(total * local / slots / experts), 1)

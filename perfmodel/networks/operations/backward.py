@@ -27,6 +27,8 @@ _PASSED = ("add", "sub", "add_scalar", "quantise")
 """Maps that pass their gradient on; quantisation does by convention (straight-through)."""
 _MIRRORED = ("", "copy", "neg", "mul_scalar", "div_scalar", "where", "rotary")
 """Linear maps of one operand: the same kernel the other way. Rotary turns by the opposite angle."""
+_LINEAR = {"dA": "dgrad", "dB": "wgrad"}
+"""Names of the gradients of a product with a weight."""
 _RESULT = {"tanh": "mul", "sigmoid": "mul", "relu": "where"}
 """Maps whose derivative is made of their result, and the kernel that applies it."""
 
@@ -71,12 +73,10 @@ class Backward:
             if not results or not any(t in self._live for e in node.reads for t in e.tensors):
                 continue
             problem = node.problem
-            if isinstance(problem, Matmul):
-                self._product(node, problem, name, results["C"])
-            elif isinstance(problem, Rowwise) and problem.op == "pointwise":
+            if isinstance(problem, Rowwise) and problem.op == "pointwise":
                 self._map(node, kind, problem, problem.variant or name, results["Y"])
             else:
-                self._operator(node, kind, results)
+                self._operator(node, kind, name, results)
 
     def total(self, name: str) -> Value | None:
         """The gradient of a tensor, its parts added; None where it has none."""
@@ -104,56 +104,48 @@ class Backward:
         parts.append(gradient)
         return gradient
 
-    def _product(
-        self, node: Node, problem: Matmul, stored: str, results: tuple[Value, ...]
+    def _operator(
+        self, node: Node, kind: str, stored: str, results: dict[str, tuple[Value, ...]]
     ) -> None:
-        """The products of both operands, after the cast of the result's gradient if there is
-        one."""
-        a, b = (self._values(edge) for edge in node.reads)
-        dtype, form = a[0].dtype, matmul_format(problem.dtype)
-        results = tuple(
-            x if x.dtype == dtype else self._cast(x, dtype, f"{node.name}.cast {i}")
-            for i, x in enumerate(results)
-        )
-        weight = b[0].name in self.weights
-        products = problem.gradients(stored=stored or "kn")
-        for operand, own, other, part in (("A", a, b, "dgrad"), ("B", b, a, "wgrad")):
-            if own[0].name not in self._live:
-                continue
-            if operand == "B" and weight:
-                rows, cols = b[0].cols * (b[0].rows // a[0].cols), a[0].cols
-                outputs: tuple[Value, ...] = (Value(f"d({b[0].name})", rows, cols, form.output),)
-            else:
-                outputs = tuple(self._gradient(replace(x, dtype=form.output)) for x in own)
-            name = f"{node.name}.{part if weight else f'd{operand}'}"
-            product = replace(products[operand], gradient=False)
-            reads = {"A": results, "B": other}
-            if operand == "B" and stored != "nk":
-                reads = {"A": other, "B": results}
-            self._record(name, "matmul", product, reads, {"C": outputs}, node)
-
-    def _operator(self, node: Node, kind: str, results: Mapping[str, tuple[Value, ...]]) -> None:
-        """The operator's own backward problem; a row-wise one is of its gradient's type."""
-        problem: Problem = node.problem.having(direction="bwd")
+        """The operator's own backward kernels: a row-wise one of its gradient's type, a product
+        after the cast of the gradient if its operands are of another one."""
+        problem, dtype = node.problem, ""
+        values = {edge.operand: self._values(edge) for edge in node.edges}
         if isinstance(problem, Rowwise):
             problem = replace(problem, dtype=results["Y"][0].dtype, output_dtype=None)
-        values = {edge.operand: self._values(edge) for edge in node.edges}
-        gradients = {f"d{name}": totals for name, totals in results.items()}
+        elif isinstance(problem, Matmul):
+            dtype = matmul_format(problem.dtype).output
+            form, dy = values["A"][0].dtype, results["C"]
+            results["C"] = tuple(
+                x if x.dtype == form else self._cast(x, form, f"{node.name}.cast {i}")
+                for i, x in enumerate(dy)
+            )
         saved = {name: (value,) for name, value in self.statistics.items()}
-        algorithm, known = problem.algorithm(), {**saved, **values, **gradients}
-        reads = {name: known[name] for name in algorithm.inputs}
-        writes = {
-            name: tuple(self._gradient(x) for x in values[name.removeprefix("d")])
-            for name in algorithm.outputs
-        }
-        casts: Sequence[Value] = ()
-        if isinstance(problem, Rowwise) and writes["dX"][0].dtype != problem.dtype:
-            casts = writes["dX"]
-            wide = (replace(x, name=f"wide {x.name}", dtype=problem.dtype) for x in casts)
-            writes["dX"] = tuple(wide)
-        self._record(f"{node.name}.gradient", kind, problem, reads, writes, node)
-        for x, y in zip(writes["dX"] if casts else (), casts, strict=True):
-            self._cast(x, y.dtype, f"{node.name}.narrow", y)
+        known = {**saved, **values, **{f"d{name}": totals for name, totals in results.items()}}
+        kernels = problem.backward(stored=stored or "kn")
+        for kernel in kernels:
+            outputs = dict(zip(kernel.problem.algorithm().outputs, kernel.makes, strict=True))
+            if not any(x.name in self._live for name in kernel.makes for x in values[name]):
+                continue
+            part = "gradient" if len(kernels) == 1 else f"d{kernel.makes[0]}"
+            if part in _LINEAR and values["B"][0].name in self.weights:
+                part = _LINEAR[part]
+            reads = {n: known[of] for n, of in kernel.operands.items() if n not in outputs}
+            writes = {
+                name: tuple(self._gradient(replace(x, dtype=dtype or x.dtype)) for x in values[of])
+                for name, of in outputs.items()
+            }
+            task = kernel.problem
+            if isinstance(task, Matmul):
+                task = replace(task, gradient=False)  # within a pass it has no call of its own
+            casts: Sequence[Value] = ()
+            if isinstance(task, Rowwise) and writes["dX"][0].dtype != task.dtype:
+                casts = writes["dX"]
+                wide = (replace(x, name=f"wide {x.name}", dtype=task.dtype) for x in casts)
+                writes["dX"] = tuple(wide)
+            self._record(f"{node.name}.{part}", kind, task, reads, writes, node)
+            for x, y in zip(writes["dX"] if casts else (), casts, strict=True):
+                self._cast(x, y.dtype, f"{node.name}.narrow", y)
 
     def _map(
         self, node: Node, kind: str, problem: Rowwise, name: str, results: tuple[Value, ...]
