@@ -20,7 +20,7 @@ CONSTRAINTS ?= $(if $(HAS_GPU),,--constraint constraints-cpu.txt)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo quick test test-all check size pythons bench evidence gpu-day gpu-plan docs schemas site fit scoreboard \
+.PHONY: help demo quick test test-all check size pythons bench evidence gpu-day docs schemas site fit scoreboard \
         fuzz physics freeze mutants coverage clean
 
 help: ## List the targets
@@ -71,23 +71,15 @@ DAY    := $(or $(wildcard $(BIN)/python),$(PYTHON)) -m perfmodel.measured.gpu_da
 OUT    ?= gpu-day
 FROM   ?=
 LIMIT  ?=
-DEVICE ?= h100-sxm
 
 gpu-day: ## Where a GPU is: check, measure, calibrate and count: make gpu-day OUT=DIR
-	$(DAY) --output "$(OUT)" $(if $(FROM),--resume-from "$(FROM)") \
-	    $(if $(LIMIT),--limit-seconds $(LIMIT))
-
-gpu-plan: $(VENV)/.ready ## Anywhere: what such a day will try: make gpu-plan OUT=DIR DEVICE=h100-sxm
-	$(DAY) --plan-for $(DEVICE) --output "$(OUT)"
+	$(if $(FROM),mkdir -p "$(OUT)" && cp -n "$(FROM)"/*.csv "$(FROM)"/*.json "$(OUT)")
+	$(DAY) --output "$(OUT)" $(if $(LIMIT),--limit-seconds $(LIMIT))
 
 docs: $(VENV)/.ready ## Run the documents' examples again and write their output and charts in place
 	$(BIN)/python tests/transcripts.py
 	$(BIN)/python tests/notebooks.py
-	$(BIN)/python tests/goldentables.py
 	$(BIN)/python -m perfmodel.render.heldout docs/accuracy.md
-
-schemas: $(VENV)/.ready ## Write the JSON Schemas that shipped YAML files name, for editors
-	$(BIN)/python -c "from perfmodel.formats import catalogue; catalogue.write()"
 
 # Only changed pages are read anew, but all are written: the menu is in each of them. Sphinx reports a
 # fault when it reads the page, so after a failure it reads all of them again.

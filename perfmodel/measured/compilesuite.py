@@ -96,10 +96,13 @@ def requests(kernel: BundledKernel, target: Target) -> Iterator[Request]:
 
 def planned(target: Target, device: str) -> Iterator[Request]:
     """Every config that a measuring run on a device would try for the proof set."""
-    from perfmodel.measured.day.gpu import Planned
-    from perfmodel.measured.day.stages import raced
+    from perfmodel.measured.contenders import Launcher
+    from perfmodel.measured.dayparts import raced
+    from perfmodel.measured.predicted import fitting
 
-    for kernel, problem, config in raced(Planned(device)):
+    launcher = Launcher("cuda", target.name, int(load(device).units))
+    menu = lambda case, kernel, problem: fitting(kernel, problem, launcher)  # noqa: E731
+    for kernel, problem, config in raced(launcher, menu):
         yield Request(kernel, problem, config, target)
 
 

@@ -22,6 +22,7 @@ import triton.language as tl
 
 from perfmodel.measured import readingparts
 from perfmodel.measured.environment import Environment
+from perfmodel.measured.journal import Announce, unannounced
 from perfmodel.measured.microbench import (
     ARRAYS,
     STREAMS,
@@ -31,7 +32,6 @@ from perfmodel.measured.microbench import (
     now,
     sizes,
 )
-from perfmodel.measured.pulse import Pulse
 from perfmodel.measured.readingparts import Load, Part
 from perfmodel.measured.timer import Call, GraphReplay, Policy, collect
 
@@ -99,7 +99,7 @@ def take(
     quick: bool,
     report: Report,
     partial: Path | None = None,
-    pulse: Pulse | None = None,
+    announce: Announce = unannounced,
 ) -> Readings:
     """Every reading of the device, one by one (`readingparts.take`)."""
     empty = Readings(
@@ -116,8 +116,8 @@ def take(
         timestamp_utc=now(),
     )
     return readingparts.take(
-        empty, _parts(where, quick), report=report, methods=_METHODS, partial=partial, pulse=pulse,
-        settle=_settle,
+        empty, _parts(where, quick), report=report, methods=_METHODS, partial=partial,
+        announce=announce, settle=_settle,
     )  # fmt: skip
 
 

@@ -11,15 +11,21 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from perfmodel.errors import OutputError, TableError, reason
 from perfmodel.replacing import remove_abandoned, replacing
 
 Row = Mapping[str, str]
+Announce = Callable[[str, Row], None]
+"""Is told of each case before it runs: the name of its table, and the cells that identify it."""
 Key = tuple[str, ...]
 _SUFFIX = ".csv"
+
+
+def unannounced(table: str, identity: Row) -> None:
+    """An `Announce` that tells nobody."""
 
 
 class Journal:

@@ -20,8 +20,7 @@ from perfmodel.cases import Case
 from perfmodel.errors import PerfmodelError
 from perfmodel.measured import hostload
 from perfmodel.measured.environment import Environment, State
-from perfmodel.measured.journal import Journal
-from perfmodel.measured.pulse import Lost, Pulse
+from perfmodel.measured.journal import Announce, Journal, unannounced
 from perfmodel.measured.rivals import Contender, Prepared
 from perfmodel.measured.timer import HARNESS, Clock, Policy, Samples, Stopwatch, collect
 from perfmodel.measured.watch import Watch
@@ -103,8 +102,8 @@ class Bench:
     """Most copies of a case's inputs."""
     beside: Callable[[Case, str, str], Mapping[str, str]] = no_cells
     """Further cells of a row."""
-    pulse: Pulse = field(default_factory=Pulse)
-    """Records what is running."""
+    announce: Announce = unannounced
+    """Is told of each case before it runs."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +175,7 @@ def measure(
             return Tally(measured, failed, kept, len(jobs) - index, reasons)
         if report is not None:
             report(index, len(jobs), str(job))
-        bench.pulse.beat(identity)
+        bench.announce("runs", identity)
         row = identity | attempt(job.case, job.contender, bench)
         journal.append(row)
         measured += 1
@@ -184,17 +183,9 @@ def measure(
             failed += 1
             reasons[row["reason"]] = reasons.get(row["reason"], 0) + 1
         _settle(bench, job.case)
-        bench.pulse.rest()
     if report is not None:
         report(len(jobs), len(jobs), "")
     return Tally(measured, failed, kept, 0, reasons)
-
-
-def record_lost(journal: Journal, lost: Lost, bench: Bench) -> None:
-    """Write the row of a case whose process died while it ran, unless it has a row."""
-    row = {name: lost.running.get(name, "") for name in journal.columns}
-    if not journal.has(row):
-        journal.append(row | _failure(lost.reason, bench))
 
 
 def describe(case: Case) -> str:

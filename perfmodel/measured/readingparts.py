@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from perfmodel.measured.journal import Announce, unannounced
 from perfmodel.measured.microbench import Curve, Readings, Report, read
-from perfmodel.measured.pulse import Pulse
 from perfmodel.replacing import replacing
 
 MISSING = "not measured"
@@ -23,32 +24,35 @@ def take(
     report: Report,
     methods: Mapping[str, str],
     partial: Path | None = None,
-    pulse: Pulse | None = None,
+    announce: Announce = unannounced,
     settle: Callable[[], None] = lambda: None,
 ) -> Readings:
     """`empty` with every part that can be read; a failed part has its reason in `methods`.
 
     With `partial`, each reading is saved in that file, and those already in it are not taken again.
-    `pulse` records what is being read. `settle` frees a reading's memory and raises if the device
-    is lost, which ends the readings. `methods` are the methods of rates, by the rate's name or its
-    first word.
+    `announce` is told of each before it is read. `settle` frees a reading's memory and raises if
+    the device is lost, which ends the readings. `methods` are the methods of rates, by the rate's
+    name or its first word.
     """
-    pulse = pulse or Pulse()
     readings = read(partial) if partial is not None and partial.exists() else empty
-    loss = pulse.claim()
-    if loss is not None:
-        readings = _note(readings, loss.running.get("reading", ""), loss.reason)
-        _save(readings, partial)
+    _save(readings, partial)
     for name, reading in parts.items():
         if name in readings.methods:
             continue
         report(name)
-        pulse.beat({"reading": name})
+        announce("readings", {"reading": name})
         readings = _with_part(readings, name, reading, methods)
         _save(readings, partial)
         settle()
-        pulse.rest()
     return readings
+
+
+def record_lost(path: Path, name: str, reason: str) -> None:
+    """Note in a file of readings why one that took its process along is missing."""
+    document = json.loads(path.read_text(encoding="utf-8"))
+    document["methods"].setdefault(name, f"{MISSING}: {reason}")
+    with replacing(path) as partial:
+        partial.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
 def _save(readings: Readings, path: Path | None) -> None:

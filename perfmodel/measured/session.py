@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from perfmodel.cases import Case
 from perfmodel.errors import UnknownName
 from perfmodel.measured.environment import Environment, environment, needs_torch
-from perfmodel.measured.journal import Journal
+from perfmodel.measured.journal import Announce, Journal, unannounced
 from perfmodel.measured.measure import Bench, no_cells
-from perfmodel.measured.pulse import Pulse
 from perfmodel.measured.rivals import Contender, rivals
 from perfmodel.measured.timer import (
     Call,
@@ -50,14 +49,14 @@ def bench(
     *,
     l2: L2 | None = None,
     timer: str | None = None,
-    pulse: Pulse | None = None,
+    announce: Announce = unannounced,
     beside: Callable[[Case, str, str], Mapping[str, str]] | None = None,
 ) -> Bench:
     """The settings for `device`: cold caches and graph replay on a GPU, warm and wall clock on a
     CPU.
 
-    `pulse` records what runs, and `beside` gives further cells of a row. Raises `UnknownName` for a
-    timer that the device does not have.
+    `announce` is told of each case before it runs, and `beside` gives further cells of a row.
+    Raises `UnknownName` for a timer that the device does not have.
     """
     env = environment(device)
     if env.kind == "cpu":
@@ -79,7 +78,7 @@ def bench(
         settle=_settle(env),
         watched=env.kind != "cpu",
         beside=beside or no_cells,
-        pulse=pulse or Pulse(),
+        announce=announce,
     )
 
 
@@ -121,7 +120,9 @@ def tuner(bench: Bench, journal: Journal | None = None) -> Tuner:
                 return collect(calls, stopwatch(), TUNING)
         return collect(calls, last(), TUNING)
 
-    return Tuner(time, bench.environment.device, journal, bench.pulse, bench.settle, bench.beside)
+    return Tuner(
+        time, bench.environment.device, journal, bench.announce, bench.settle, bench.beside
+    )
 
 
 def keep_freed_memory() -> bool:

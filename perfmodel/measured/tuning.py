@@ -8,14 +8,13 @@ config is a row of a separate table, failures included. A config with a row is n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from perfmodel.cases import Case
-from perfmodel.measured.journal import Journal
+from perfmodel.measured.journal import Announce, Journal, unannounced
 from perfmodel.measured.measure import FAILED, describe_failure, no_cells, times
 from perfmodel.measured.measure import KEY as CASE_KEY
-from perfmodel.measured.pulse import Lost, Pulse
 from perfmodel.measured.timer import Call, Samples
 from perfmodel.proof.kernel import KernelError
 
@@ -50,8 +49,8 @@ class Tuner:
     """Slug of the device in the table."""
     journal: Journal | None = None
     """The table of trials."""
-    pulse: Pulse = field(default_factory=Pulse)
-    """Records what is running."""
+    announce: Announce = unannounced
+    """Is told of each config before it runs."""
     settle: Callable[[], None] = lambda: None
     """Frees what a trial held."""
     beside: Callable[[Case, str, str], Mapping[str, str]] = no_cells
@@ -71,14 +70,6 @@ class Tuner:
             raise KernelError(f"no config of {implementation} can be launched: {reason}")
         return best[1]
 
-    def record_lost(self, lost: Lost) -> None:
-        """Write the row of a config whose process died while it ran."""
-        if self.journal is None:
-            return
-        row = {name: lost.running.get(name, "") for name in COLUMNS}
-        if not self.journal.has(row):
-            self.journal.append(row | {"flag": FAILED, "measured_us": "", "reason": lost.reason})
-
     def _row(self, case: Case, implementation: str, trial: Trial) -> Mapping[str, str]:
         """The row of a trial: from the table if it has one, else timed now."""
         identity = {
@@ -89,7 +80,7 @@ class Tuner:
         }
         if self.journal is not None and self.journal.has(identity):
             return self.journal.row(identity)
-        self.pulse.beat(identity)
+        self.announce("configs", identity)
         row = identity | dict(self.beside(case, implementation, identity["config"]))
         try:
             samples = self.time(trial.prepare())

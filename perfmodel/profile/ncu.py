@@ -6,8 +6,7 @@ program print around the table are skipped.
 
 The names are those of the Nsight Compute documentation (docs.nvidia.com/nsight-compute) and `ncu
 --query-metrics`. On Blackwell the DRAM bytes are dram__bytes_op_read and dram__bytes_op_write. If a
-chip lacks one requested name, the profiler refuses the whole run; `accepted_metrics` removes such
-names.
+chip lacks one requested name, the profiler refuses the whole run; `metrics_for` chooses names.
 
 The profiler replays and serialises launches, so there are no start times and no gaps between them.
 """
@@ -46,10 +45,6 @@ ADVICE = (
     "for bytes of memory ask ncu for dram__bytes_read.sum,dram__bytes_write.sum "
     "(dram__bytes_op_read.sum,dram__bytes_op_write.sum on Blackwell)"
 )
-_NEWER = {
-    "dram__bytes_read.sum": "dram__bytes_op_read.sum",
-    "dram__bytes_write.sum": "dram__bytes_op_write.sum",
-}
 _NANO = 1e9
 _SECTOR, _WAVEFRONT = 32.0, 128.0
 # Each quantity by the metrics that give it, the best first: (metrics to add up, factor).
@@ -102,35 +97,10 @@ _SPOKEN = {
     "SM Frequency": "sm__cycles_elapsed.avg.per_second",
 }
 _ERROR = re.compile(r"==ERROR==\s*(.*\S)")
-_REFUSED = re.compile(r"[Ff]ailed to find metrics?:?\s+(.*)")
 _OPERATOR = re.compile(r"[\w.]+::[\w.]+(?:, seq = \d+)?(?:, op_id = \d+)?, sizes = \[.*\]")
-_NAME = re.compile(r"[a-z]\w*(?:\\?\.\w+)*")
 
 
 # ---- What to ask for -----------------------------------------------------------------------------
-
-
-def accepted_metrics(metrics: Sequence[str], said: str) -> tuple[str, ...]:
-    """`metrics` without those that the profiler refused in what it `said`.
-
-    A refused metric that newer chips name differently is replaced by the newer name. Repeating this
-    until nothing is refused gives all the metrics that the chip has. If the profiler refused none
-    of the list, it is returned unchanged.
-    """
-    names = {name for line in _REFUSED.findall(said) for name in _names(line)}
-
-    def accepted(metric: str) -> bool:
-        return not any(metric == name or metric.startswith(f"{name}.") for name in names)
-
-    ways = ((metric, _NEWER.get(metric, metric)) for metric in metrics)
-    return tuple(dict.fromkeys(name for pair in ways for name in [*filter(accepted, pair)][:1]))
-
-
-def _names(line: str) -> set[str]:
-    """Metrics in the text after a refusal: names, or a pattern such as regex:^name\\.(sum|avg)$."""
-    words = re.split(r"[,\s]+", line)
-    matches = (_NAME.match(word.removeprefix("regex:").lstrip("^'\"")) for word in words)
-    return {match[0].replace("\\", "") for match in matches if match}
 
 
 def complaints(said: str) -> tuple[str, ...]:

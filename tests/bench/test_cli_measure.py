@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from cases import cases
 
 from perfmodel.cli import run
 from perfmodel.measured import tuning
@@ -43,17 +44,7 @@ def test_rows_are_written_and_a_finished_table_is_gone_on_with(cli: Cli, tmp_pat
     assert f"{len(rows)} were there already" in said
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("--all-configs", "c.csv"), "add --tune"),
-        (("--tune", "--all-configs", "runs.csv"), "name two files"),
-        (("--ops", "sofmax"), "did you mean softmax"),
-        (("--cases", "ful"), "did you mean full"),
-        (("--l2", "hot"), "known: cold, warm"),
-        (("--only", "nobody"), "matches no implementation"),
-    ],
-)
+@cases
 def test_what_is_wrong_is_one_line_and_nothing_is_written(
     cli: Cli, tmp_path: Path, arguments: tuple[str, ...], said: str
 ) -> None:

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 
 import pytest
+from cases import cases
 
 from perfmodel import usercache
 from perfmodel.algorithms import Attention, Matmul, Rowwise
@@ -110,45 +111,7 @@ def test_a_listing_of_another_format_is_an_error(nvidia):
         parse("error: not a binary", nvidia)
 
 
-@pytest.mark.parametrize(
-    ("opcode", "unit"),
-    [
-        ("HMMA.16816.F32.BF16", "matrix"),
-        ("IMMA.16832.S8.S8", "matrix"),
-        ("QMMA.16832.F32.E4M3.E4M3", "matrix"),
-        ("QGMMA.64x128x32.F32.E4M3.E4M3", "matrix"),
-        ("UTCHMMA", "matrix"),
-        ("UTCQMMA", "matrix"),
-        ("MUFU.EX2", "special"),
-        ("FFMA.FTZ", "vector"),
-        ("FMNMX3", "vector"),
-        ("F2FP.BF16.F32.PACK_AB", "vector"),
-        ("IMAD.WIDE.U32", "integer"),
-        ("ULOP3.LUT", "integer"),
-        ("IMAD.MOV.U32", "other"),
-        ("LDG.E.128", "global"),
-        ("LDSM.16.MT88.4", "shared"),
-        ("SHFL.BFLY", "shared"),
-        ("UTMALDG.2D", "copy"),
-        ("UBLKCP", "copy"),
-        ("LDGSTS.E.BYPASS.128", "copy"),
-        ("LDTM.16dp256bit.x16", "copy"),
-        ("STL.64", "spill"),
-        ("BAR.SYNC.DEFER_BLOCKING", "control"),
-        ("v_mfma_f32_16x16x32_fp8_fp8", "matrix"),
-        ("v_rcp_f32_e32", "special"),
-        ("v_max3_f32", "vector"),
-        ("v_cvt_pk_bf16_f32", "vector"),
-        ("v_cmp_gt_i32_e32", "integer"),
-        ("v_lshl_add_u64", "integer"),
-        ("buffer_load_lds_dword", "copy"),
-        ("buffer_load_dwordx4", "global"),
-        ("ds_read2st64_b64", "shared"),
-        ("scratch_store_dword", "spill"),
-        ("s_cbranch_scc1", "control"),
-        ("v_mov_b32_e32", "other"),
-    ],
-)
+@cases
 def test_instructions_fall_to_their_units(opcode, unit):
     assert unit_of(Instruction(opcode)) == unit
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from cases import cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -75,24 +76,7 @@ def test_rows_that_are_not_aligned_are_refused_and_left_off_the_menu(size, descr
         assert {config.descriptors for config in menu(kernel, problem, name)} == {"none"}
 
 
-@pytest.mark.parametrize(
-    ("fields", "told"),
-    [
-        ({"descriptors": "device"}, "none, host or block"),
-        ({"subtiles": 3, "descriptors": "host"}, "1, 2 or 4"),
-        ({"specialise": True}, "need descriptors"),
-        ({"subtiles": 2}, "need descriptors"),
-        ({"flatten": True}, "needs persistent"),
-        ({"bm": 48}, "bm must be a power of two, not 48"),
-        ({"warps": 3}, "warps must be a power of two, not 3"),
-        ({"persistent": 0}, "persistent must be at least 1, not 0"),
-        ({"split_k": -64}, "split_k must be at least 1, not -64"),
-        ({"group_m": 0}, "group_m must be at least 1, not 0"),
-        ({"descriptors": "host", "bn": 16, "subtiles": 4}, "8 bytes, .* at least 16"),
-        ({"descriptors": "host", "split_k": 96}, "multiple of bk=64"),
-        ({"descriptors": "block", "split_k": 64}, "one product in one slice"),
-    ],
-)
+@cases
 def test_a_config_that_cannot_be_is_one_line(fields, told):
     with pytest.raises(ProblemError, match=told) as caught:
         registry.kernel("matmul").launches(Matmul(256, 256, 256, 1, "fp16"), config_of(**fields))

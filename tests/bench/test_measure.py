@@ -34,9 +34,7 @@ from perfmodel.measured.measure import (
     input_sets,
     measure,
     plan,
-    record_lost,
 )
-from perfmodel.measured.pulse import Pulse
 from perfmodel.measured.rivals import Prepared
 from perfmodel.measured.timer import (
     DeviceEvents,
@@ -427,31 +425,15 @@ def test_a_gauge_that_reads_nothing_leaves_the_cells_empty() -> None:
     assert (watch.clock_mhz, watch.power_w, watch.throttle) == (None, None, "")
 
 
-def test_what_a_lost_process_ran_becomes_a_row_once(tmp_path: Path) -> None:
-    path, bench = tmp_path / "runs.csv", fake_bench(pulse=Pulse(tmp_path))
-
-    class Kills(FakeKernel):
-        def prepare(self, case: Case, sets: int, seed: int) -> Prepared:
-            if case.m == 48:
-                raise SystemExit("killed")
-            return super().prepare(case, sets, seed)
-
-    with pytest.raises(SystemExit):
-        run(path, [Kills("a")], bench)
-    assert bench.pulse.mark_lost("its process was killed")
-    lost = bench.pulse.claim()
-    assert lost is not None
-    with Journal(path, COLUMNS, KEY).open(resume=True) as journal:
-        for _ in range(2):
-            record_lost(journal, lost, bench)
-    tally = run(path, [FakeKernel("a")], bench)
-    assert tally.kept == 3  # type: ignore[attr-defined]
-    found = rows(path)
-    assert [(r["m"], r["reason"]) for r in found if r["reason"]] == [
-        ("48", "its process was killed")
-    ]
-    assert len(found) == len(CASES)
-    assert bench.pulse.claim() is None
+def test_each_case_is_announced_before_it_runs(tmp_path: Path) -> None:
+    kernel = FakeKernel("a")
+    told: list[tuple[str, str, int]] = []
+    bench = fake_bench(
+        announce=lambda table, identity: told.append((table, identity["m"], len(kernel.ran)))
+    )
+    for _ in range(2):
+        run(tmp_path / "runs.csv", [kernel], bench)
+    assert told == [("runs", str(case.m), i) for i, case in enumerate(CASES)]
 
 
 def test_a_failure_is_one_line() -> None:

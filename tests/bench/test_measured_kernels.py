@@ -6,6 +6,7 @@ No constant and no fact was fitted to these runs. The limits are rounded up from
 import numpy as np
 import pandas as pd
 import pytest
+from cases import cases
 from folders import ROOT
 
 from perfmodel.validation.compare import predict_table
@@ -34,29 +35,13 @@ def test_every_run_is_predicted_and_no_bundled_kernel_is_taken_for_another(runs)
     assert not bundled.known_implementation.eq("assumed").any()
 
 
-@pytest.mark.parametrize(
-    ("kernel", "median"),
-    [
-        ("attention-tiled", 0.10), ("attention-gluon", 0.10), ("attention-decode", 0.10),
-        ("matmul", 0.15), ("matmul-persistent", 0.15), ("softmax", 0.07), ("layernorm", 0.08),
-        ("rmsnorm", 0.03), ("copy", 0.05), ("triad", 0.08),
-    ],
-)  # fmt: skip
+@cases
 def test_times_of_bundled_kernels_are_predicted(runs, kernel, median):
     rows = of_kernel(runs, kernel)
     assert np.log(rows.predicted_us / rows.measured_us).abs().median() < median
 
 
-@pytest.mark.parametrize(
-    ("kernel", "level", "near"),
-    [
-        ("attention-gluon", "hbm", 0.15), ("attention-gluon", "l2", 0.1),
-        ("attention-decode", "hbm", 0.02), ("attention-decode", "l2", 0.02),
-        ("matmul", "l2", 0.1), ("softmax", "l2", 0.02), ("rmsnorm", "l2", 0.02),
-        ("softmax", "hbm", 0.12), ("rmsnorm", "hbm", 0.12),
-        ("copy", "hbm", 0.02), ("triad", "hbm", 0.02),
-    ],
-)  # fmt: skip
+@cases
 def test_bytes_that_counters_saw_are_predicted(counted, kernel, level, near):
     rows = of_kernel(counted, kernel)
     errors = np.log(rows[f"predicted_{level}_bytes"] / rows[f"{level}_bytes_measured"])

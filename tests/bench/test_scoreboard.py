@@ -214,4 +214,3 @@ def test_a_table_of_one_device_leaves_nothing_out(runs):
     alone = runs[runs["device"] == "t4"].reset_index(drop=True)
     with pytest.raises(TableError, match="more than one device"):
         folds(alone, "device")
-    assert "without its device" not in scoreboard.scoreboard(alone, columns=("device",)).first

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from cases import cases
 from folders import SHARED
 
 from perfmodel.cli import run
@@ -228,17 +229,7 @@ def vectors():
     return {one["id"]: one for one in yaml.safe_load(VECTORS.read_text())}
 
 
-@pytest.mark.parametrize(
-    ("name", "of", "cache"),
-    [
-        ("kv.per_token.llama-2-7b", "llama-2-7b", ""),
-        ("kv.per_token.llama-2-70b", "llama-2-70b", ""),
-        ("kv.per_token.llama-3-8b", "llama-3-8b", ""),
-        ("kv.per_token.llama-3-70b", "llama-3-70b", ""),
-        ("kv.per_token.llama-3-70b.fp8", "llama-3-70b", "fp8"),
-        ("kv.per_token.deepseek-v3.mla", "deepseek-v3", ""),
-    ],
-)
+@cases
 def test_bytes_of_a_cached_token(vectors, name, of, cache):
     deployment = Deployment(load_network(of), load_device("h100-sxm"), load("ideal"), cache=cache)
     assert token_bytes(deployment) == pytest.approx(vectors[name]["expected"], rel=1e-6)

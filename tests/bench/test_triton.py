@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+from cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -79,18 +80,7 @@ def test_a_row_that_is_streamed_takes_longer_than_one_that_is_held():
     assert streamed.seconds > held.seconds
 
 
-@pytest.mark.parametrize(
-    ("tile", "said"),
-    [
-        ({"m": 128}, "needs its n"),
-        ({"m": 128, "n": 0}, "whole number from 1"),
-        ({"m": 128, "n": 1.5}, "whole number from 1"),
-        ({"m": "wide", "n": 64}, "whole number from 1"),
-        ({"m": 128, "n": 64, "rows": 3}, "no dimension of a tile of gemm named 'rows'"),
-        ({"m": [64, 128], "n": [64, 64, 64]}, "several lengths"),
-        ({"m": 256, "n": 256, "k": 128, "stages": 4}, "does not fit on h100-sxm"),
-    ],
-)
+@cases
 def test_a_tile_with_no_meaning_is_refused_in_one_line(tile, said):
     with pytest.raises(PerfmodelError, match=re.escape(said)) as refused:
         predict(PRODUCT, H100, tile=tile)

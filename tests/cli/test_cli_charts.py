@@ -3,7 +3,7 @@
 import csv
 import json
 
-import pytest
+from cases import cases
 
 GEMM = ("gemm", "-d", "h100-sxm", "-m", "64,4k")
 
@@ -36,16 +36,7 @@ def test_title_style_and_caption(cli, tmp_path):
     assert "gemm bf16, n 4096, k 4096" in (tmp_path / "z.svg").read_text()
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("--style", "slide"), "no choice for --style named 'slide'; "),
-        (("--width", "wide"), "--size 'wide' is no size; write 3.3in, 84mm or 6x4.5"),
-        (("--width", "nan"), "not between 1 and 60 inches"),
-        (("--dpi", "5"), "5 dots an inch are not between 20 and 1200"),
-        (("--data", "x.txt"), "x.txt: this is written as .csv or .json"),
-    ],
-)
+@cases
 def test_bad_options_are_one_line(cli, tmp_path, options, said):
     code, out, err = cli("roofline", *GEMM, "-o", "x.svg", *options)
     assert (code, out) == (2, "")

@@ -6,6 +6,7 @@ import json
 
 import pandas as pd
 import pytest
+from cases import cases
 
 ROW = {
     "row": 1, "source": "own", "device": "h100-sxm", "topology": "switch", "library": "nccl",
@@ -75,28 +76,7 @@ def test_the_wall_is_a_table(cli):
     assert found["network", "expert"]["bound"] == "at least"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (("all-reduce", "-s", "dgx-h100", "-n", "65537"), "ranks of 65536 would"),
-        (
-            ("all-reduce", "-s", "dgx-h100", "-n", "12"),
-            "ranks of 8, 16 or ranks per node of 1",
-        ),
-        (("all-reduce", "-s", "dgx-h101"), "no system named 'dgx-h101'; did you mean dgx-h100"),
-        (("allreduce", "-s", "dgx-h100"), "no command named 'allreduce'; did you mean all-reduce"),
-        (("all-reduce", "-s", "dgx-h100", "-b", "-4"), "--bytes must be at least 1, not -4"),
-        (("all-reduce", "-s", "dgx-h100", "-n", "0"), "--ranks must be at least 1, not 0"),
-        (("all-reduce", "-s", "dgx-h100", "--library", "rccl"), "no choice for --library named"),
-        (("all-reduce", "-s", "dgx-h100", "--dtype", "fp17"), "no element type named 'fp17'"),
-        (("all-reduce", "-s", "dgx-h100", "--ranks-per-node", "1,2"), "takes one size"),
-        (("send-receive", "-s", "dgx-h100", "-n", "8"), "between two ranks"),
-        (("all-reduce",), "missing option '--system'"),
-        (("all-reduce", "-s", "dgx-h100", "-b", "1:1M"), "cases are more than"),
-        (("wall", "-s", "dgx-h100", "--hidden", "1,2"), "--hidden takes one size"),
-        (("all-reduce", "-s", "m3-ultra"), "has no link with a bandwidth; name a system"),
-    ],
-)
+@cases
 def test_bad_input_is_one_line(cli, arguments, says):
     assert says in refused(cli("collective", *arguments))
 
@@ -140,14 +120,7 @@ def test_compare_takes_the_link_that_a_row_names(cli, runs, tmp_path):
     assert list(found["known_link"]) == ["unseen", "fitted", "fitted", "unseen", "fitted", "unseen"]
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        ({"latency_us": -1}, ":2: latency_us is '-1', not a positive number"),
-        ({"ranks": 2.5}, ":2: ranks is '2.5', not a whole number"),
-        ({"bytes": "many"}, ":2: bytes is 'many', not a whole number"),
-    ],
-)
+@cases
 def test_a_damaged_table_is_one_line(cli, runs, change, says):
     assert says in refused(cli("compare", runs(change), "--kind", "collective"))
 

@@ -5,6 +5,7 @@ import re
 
 import pandas as pd
 import pytest
+from cases import cases
 
 from perfmodel.cli import run
 from perfmodel.table.records import published, read_table, write_table
@@ -93,23 +94,7 @@ def test_rows_that_cannot_be_predicted_are_named(cli, tmp_path):
     assert cli("compare", path, "--max-error", "20%")[0] == 1
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("none.csv",), "none.csv: cannot be read: no such file or directory"),
-        (("{runs}", "--by", "colour"), "no column 'colour' to group by"),
-        (("{runs}", "--where", "colour=red"), "--where: no column 'colour'"),
-        (("{runs}", "--where", "device"), "--where 'device' is not COLUMN=VALUE"),
-        (("{runs}", "--where", "device=abacus"), "the table has no rows left after --where"),
-        (("{runs}", "--max-error", "small"), "--max-error 'small' is not a percentage"),
-        (("{runs}", "--output", "x.xlsx"), "x.xlsx: a table is written as .csv"),
-        (("{runs}", "--output", "/no/such/x.csv"), "cannot write /no/such/x.csv"),
-        (("{runs}", "--chart", "x.gif"), "x.gif: a chart is written as .svg"),
-        (("{runs}", "--chart", "/no/such/x.svg"), "cannot write /no/such/x.svg"),
-        (("{runs}", "--format", "xml"), "no format named 'xml'"),
-        ((), "no table named; give a file or - for stdin"),
-    ],
-)
+@cases
 def test_bad_input_is_one_line(cli, runs, arguments, said):
     result = cli("compare", *(item.replace("{runs}", str(runs)) for item in arguments))
     assert said in refused(result)
@@ -176,26 +161,7 @@ def test_roofline_of_other_operators(cli, tmp_path, operator):
     assert cli("roofline", operator, "-d", "l40s", "-o", path)[0] == 0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("-o", "x.gif"), "x.gif: a chart is written as .svg, .pdf, .png"),
-        (("-o", "x.svg", "--size", "big"), "--size 'big' is no size; write 3.3in"),
-        (("-o", "x.svg", "--size", "0x0"), "is not between 1 and 60 inches"),
-        (("-o", "x.svg", "--size", "1x1"), "1 x 1 inches are too small for this chart"),
-        (("-o", "x.svg", "--level", "l7"), "no memory level named 'l7'"),
-        (("-o", "x.svg", "--roof", "fp17"), "h100-sxm has no fp17 matrix rate; it has:"),
-        (("-o", "x.svg", "--seq", "1:64"), "64 cases are more than 24; the marks of a chart"),
-        (
-            (
-                "-o",
-                "/no/such/x.svg",
-            ),
-            "cannot write /no/such/x.svg",
-        ),
-        ((), "missing option '--output'"),
-    ],
-)
+@cases
 def test_roofline_refuses_in_one_line(cli, arguments, said):
     assert said in refused(cli("roofline", "attention", "-d", "h100-sxm", *arguments))
 

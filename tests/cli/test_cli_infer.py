@@ -7,6 +7,7 @@ import io
 import json
 
 import pytest
+from cases import cases
 
 from perfmodel.cli import run
 
@@ -140,14 +141,7 @@ def test_a_format_that_a_device_cannot_run(capsys):
     assert "no fp8 matrix rate" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("network", "device", "advice"),
-    [
-        ("llama-3-70b", "h100", "give --tensor 2, or a smaller format"),
-        ("deepseek-v3", "h100", "give --tensor 32, or a smaller format"),
-        ("llama-3-70b", "t4", "give a smaller format"),  # eight of them are too few
-    ],
-)
+@cases
 def test_what_does_not_fit_is_told_what_would(cli, network, device, advice):
     code, out, err = cli("infer", network, "-d", device)
     assert (code, out) == (2, "")
@@ -222,20 +216,7 @@ def test_more_copies_for_prompts_have_earlier_first_tokens(said):
     assert int(many["devices"]) == 12
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--draft", "llama-9"), "no network named 'llama-9'"),
-        (("--draft", "llama-3-8b", "--accept", "2"), "--accept '2' is no chance; write 0 to 1"),
-        (("--draft", "llama-3-8b", "--accept", "x"), "--accept 'x' is no chance"),
-        (("--draft", "llama-3-8b", "--load", "full"), "--draft is of --batch or --concurrency"),
-        (("--draft", "llama-3-8b", "--terms"), "--draft and --terms do not go together"),
-        (("--pools", "1:2"), "pools serve clients; give --concurrency in place of static batch"),
-        (("--pools", "2"), "--pools 2: give copies for prompts and for tokens, as 2:3"),
-        (("--pools", "0:1", "--users", "4"), "--pools 0:1: give copies for prompts"),
-        (("--pools", "1:1", "--users", "4", "--requests", "9"), "drop --requests or --arrivals"),
-    ],
-)
+@cases
 def test_ways_that_cannot_be_are_one_line(capsys, arguments, message):
     assert run(["infer", *BIG, *arguments]) == 2
     out, err = capsys.readouterr()
@@ -252,17 +233,7 @@ def test_prefixes_and_statistics_are_said(said):
     assert "TTFT: p90 of the requests" in said(*ONE, "--concurrency", "4", "--statistic", "p90")
 
 
-@pytest.mark.parametrize(
-    ("options", "line"),
-    [
-        (("--cached", "2k"), "cached is 2048 of a prompt of 1024 tokens; give 0 to 1024 tokens"),
-        (("--cached", "120%"), "is no share; write 0.5 or 50%"),
-        (("--cached", "some"), "--cached"),
-        (("--statistic", "p42"), "no choice for --statistic named"),
-        (("--expert", "3"), "does not divide data 1 nor tensor 1"),
-        (("--fit", "batch", "--cached", "8"), "drop one"),
-    ],
-)
+@cases
 def test_bad_requests_are_one_line(capsys, options, line):
     assert run(["infer", "llama-3-8b", "-d", "h100-sxm", *options]) == 2
     error = capsys.readouterr().err
@@ -298,22 +269,7 @@ def test_simulated_requests_say_their_quantiles(said):
     assert said(*ONE, *load) == said(*ONE, *load)
 
 
-@pytest.mark.parametrize(
-    ("options", "line"),
-    [
-        (("--requests", "9"), "give --rate or --users"),
-        (("--arrivals", "/no/such.csv"), "No such file"),
-        (("--rate", "1", "--arrivals", "x.csv"), "drop --rate"),
-        (("--rate", "1", "--requests", "9", "--terms"), "drop one"),
-        (("--rate", "1", "--requests", "9", "--lengths", "normal:1"), "distribution of lengths"),
-        (("--rate", "1", "--requests", "9", "--lengths", "gamma"), "standard deviation over mean"),
-        (("--ttft", "1s"), "give --requests 1000"),
-        (("--ttft", "fast", "--plan", "auto"), "fast"),
-        (("--ttft", "1us", "--plan", "auto", "--gpus", "1"), "no plan meets the targets"),
-        (("--ttft", "1s", "--plan", "auto", "--isl", "1k,2k"), "one size and one of each length"),
-        (("--plan", "best"), "best"),
-    ],
-)
+@cases
 def test_bad_queues_and_targets_are_one_line(capsys, options, line):
     assert run(["infer", "llama-3-8b", "-d", "h100-sxm", *options]) == 2
     error = capsys.readouterr().err

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,27 +43,7 @@ def test_lists_and_ranges(text, values):
     assert found.tolist() == values
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("0", "--seq must be at least 1, not 0; raise it"),
-        ("-4", "--seq must be at least 1, not -4; raise it"),
-        ("8,0", "--seq must be at least 1, not 0; raise it"),
-        ("8:4", "--seq '8:4' is an empty range: 4 comes before 8"),
-        ("1:8:0", "--seq '1:8:0' steps by 0; a step is at least 1"),
-        ("1:8:x1", "--seq '1:8:x1' does not grow; start at 1 or more, times 2 or more"),
-        ("1:99999999999", "has more than 10,000,000 values; narrow it"),
-        ("99999999999999999999", "is beyond 2^40 (1024G); give a smaller size"),
-        ("", "is not a size, list or range; write 4096"),
-        ("8,,16", "is not a size, list or range; write 4096"),
-        ("1:2:3:4", "is not a size, list or range; write 4096"),
-        ("4.5", "is not a whole number; write 4096"),
-        ("1e-3", "is not a size, list or range; write 4096"),
-        ("4,096", "--seq '4,096' may be one number or a list; write 4096 or 4,96"),
-        ("1,048,576", "write 1048576 or 1,48,576"),
-        ("4,096,8", "write 4096,8 or 4,96,8"),
-    ],
-)
+@cases
 def test_what_is_refused_is_said_in_one_line(text, said):
     with pytest.raises(ProblemError) as caught:
         parse(text, "--seq")

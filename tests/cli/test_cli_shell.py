@@ -11,6 +11,7 @@ import time
 
 import click
 import pytest
+from cases import cases
 
 from perfmodel.cli import COMMANDS, app, run
 
@@ -37,7 +38,7 @@ def _line(result):
     return err
 
 
-def test_no_help_page_is_wider_than_80_columns_or_cuts_a_summary(capsys, monkeypatch):
+def test_help_pages_fit_80_columns_cut_no_summary_and_show_two_examples(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     pages = _pages()
     assert len(pages) > 100
@@ -47,6 +48,13 @@ def test_no_help_page_is_wider_than_80_columns_or_cuts_a_summary(capsys, monkeyp
         assert [line for line in page.splitlines() if len(line) > 80] == [], words
         commands = page.partition("Commands:")[2]
         assert not re.search(r"\w\.\.\.$", commands, re.MULTILINE), words
+        if commands or words[:1] in ((), ("show",)):  # one page shows the examples of all below it
+            continue
+        assert len(re.findall(r"^ +(make |perfmodel )", page, re.MULTILINE)) >= 2, words
+        if words[0] in ("predict", "whatif", "sweep", "roofline"):  # options of operators
+            accepted = re.sub(r"\.\.\.\s+\(|=SIZE,\.\.\.", "", page.split("Options:")[-1])
+            assert "..." not in accepted, words
+            assert not re.search(r"\{|<(str|int|float)", page), words
 
 
 def test_folded_examples_are_the_commands_that_they_were(capsys, monkeypatch):
@@ -93,15 +101,7 @@ def test_types_go_by_their_names_in_torch(cli, spelling):
     assert cli(*case, spelling) == cli(*case, "fp16")
 
 
-@pytest.mark.parametrize(
-    ("name", "network"),
-    [
-        ("meta-llama/Llama-3.1-8B", "llama-3-8b"),
-        ("Llama-3.1-8B-Instruct", "llama-3-8b"),
-        ("meta-llama/Llama-2-7b-chat-hf", "llama-2-7b"),
-        ("mistralai/Mixtral-8x7B-Instruct-v0.1", "mixtral-8x7b"),
-    ],
-)
+@cases
 def test_a_repository_names_the_network_in_it_and_a_note_says_which(cli, name, network):
     code, out, err = cli("network", "show", name, "-f", "json")
     assert code == 0
@@ -115,15 +115,7 @@ def test_names_of_networks_and_files_stay_what_they_are(cli):
     assert "no such file" in _line(cli("network", "show", "./owner/model.yaml"))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("predict", "gemm", "-d", "h100", "-m", "4,096"), "write 4096 or 4,96"),
-        (("predict", "gemm", "-d", "h100:4"), "write -d h100 with --tensor 4"),
-        (("predict", "gemm", "-d", "8xh100"), "--gpus 8"),
-        (("predict", "gemm", "4096", "-d", "h100"), "sizes and names are options"),
-    ],
-)
+@cases
 def test_what_cannot_be_meant_is_refused_with_what_to_write(cli, arguments, said):
     assert said in _line(cli(*arguments))
 

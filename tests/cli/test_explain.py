@@ -9,6 +9,7 @@ import subprocess
 
 import click
 import pytest
+from cases import cases
 
 from perfmodel.algorithms import library
 from perfmodel.cli.explain import app as explain_app
@@ -234,21 +235,7 @@ def test_map_draws(tmp_path):
     assert path.read_text().startswith("<?xml")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("attention",), "the fastest schedule needs a device"),
-        (("attention", "--objective", "speed"), "no choice for --objective named 'speed'"),
-        (("attention", "--objective", "bytes"), "least bytes need a capacity"),
-        (("attention", "--objective", "bytes", "--capacity", "1 B"), "the capacity binds"),
-        (
-            ("attention", "--objective", "bytes", "-d", "h100", "--level", "L3"),
-            "no choice for --level named 'L3'; known: shared, L2",
-        ),
-        (("attention", "--objective", "bytes", "--capacity", "5"), "has no unit"),
-        (("attention", "-d", "h100", "--chart", "x.gif"), "a chart is written as"),
-    ],
-)
+@cases
 def test_bad_input_to_map_is_one_line(arguments, said):
     with pytest.raises((ProblemError, OutputError, PerfmodelError)) as caught:
         run(map_app, *arguments)

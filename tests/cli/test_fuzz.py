@@ -24,10 +24,10 @@ def test_what_once_failed_ends_well(path, tmp_path):
 
 
 def test_a_sample_ends_well():
-    command = [sys.executable, str(FOLDER), "--inputs", "200", "--seed", "1", "--jobs", "1"]
+    command = [sys.executable, str(FOLDER), "--inputs", "100", "--seed", "1", "--jobs", "1"]
     done = subprocess.run([*command, "--kinds", KINDS], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.startswith("200 inputs of seed 1")
+    assert done.stdout.startswith("100 inputs of seed 1")
     assert "\n0 problems\n" in done.stdout
 
 

@@ -7,6 +7,7 @@ import io
 import json
 
 import pytest
+from cases import cases
 from predictionschema import validator
 
 from perfmodel.cli import run
@@ -62,25 +63,7 @@ def test_a_file_of_ones_own(said, tmp_path):
     assert "kernels" in text
 
 
-@pytest.mark.parametrize(
-    ("given", "line"),
-    [
-        (["decoder-layr"], "no graph named 'decoder-layr'; did you mean decoder-layer?"),
-        (["decoder-layer", "-s", "sq=1"], "no size of the graph named 'sq'; did you mean seq?"),
-        (["decoder-layer", "-s", "seq"], "--size 'seq' is not NAME=SIZE; write batch=4"),
-        (["decoder-layer", "-s", "seq=1", "-s", "seq=2"], "--size gives 'seq' as 1 and as 2"),
-        (["decoder-layer", "-s", "seq=1:3"], "seq takes one size, not '1:3'"),
-        (["decoder-layer", "-s", "seq=x"], "seq 'x' is not a size"),
-        (["decoder-layer", "-s", "seq=.x"], "seq '.x' is no number"),
-        (["decoder-layer", "-s", "seq=0"], "rows must be at least 1, not 0"),
-        (["decoder-layer", "-s", "heads=12"], "12 heads are not a multiple of 8 kv-heads"),
-        (["decoder-layer", "--by", "layer"], "no choice for --by named 'layer'"),
-        (["decoder-layer", "--dtype", "fp17"], "no element type named 'fp17'"),
-        (["decoder-layer", "--harness", "clock"], "no harness named 'clock'"),
-        (["no/where.yaml"], "no/where.yaml: cannot be read"),
-        (["decoder-layer", "-f", "xml"], "no format named 'xml'"),
-    ],
-)
+@cases
 def test_bad_input_gets_one_line(given, line, capsys):
     assert run(["graph", *given, "-d", "h100-sxm"]) == 2
     found = capsys.readouterr()

@@ -11,6 +11,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from cases import cases
 from folders import ROOT
 
 from perfmodel.cli import run
@@ -107,16 +108,7 @@ def test_a_message_that_quotes_its_input_stays_on_one_short_line(capsys):
     assert capsys.readouterr().err.startswith("perfmodel: ab c: no such file")
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["explain", "attention"],
-        ["explain", "attention", "--format", "json"],
-        ["sweep", "gemm", "-d", "h100-sxm", "--best"],
-        ["sweep", "gemm", "-d", "h100-sxm", "-o", "folder"],
-        ["sweep", "ask", "folder", "--best"],
-    ],
-)
+@cases
 def test_a_plain_install_says_which_extra_a_command_needs(monkeypatch, capsys, tmp_path, arguments):
     monkeypatch.chdir(tmp_path)
     missing, extra = ("sympy", "explain") if arguments[0] == "explain" else ("pyarrow", "parquet")

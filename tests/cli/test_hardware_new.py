@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from cases import cases
 
 from perfmodel.hardware import load, names, validate_file
 from perfmodel.hardware.copying import like
@@ -67,16 +68,7 @@ def test_a_file_that_is_there_stays_as_it_is(cli, tmp_path):
     assert path.read_text(encoding="utf-8") == "mine\n"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["my.yaml", "--like", "l4os"], "no device named 'l4os'; did you mean l40s"),
-        (["my.txt", "--like", "l40s"], "my.txt: this is written as .yaml; change the name"),
-        (["none/my.yaml", "--like", "l40s"], "cannot write none/my.yaml"),
-        (["=my.yaml", "--like", "l40s"], "a name does not begin with"),
-        (["my.yaml", "--like", "./none.yaml"], "cannot be read"),
-    ],
-)
+@cases
 def test_what_cannot_be_written_is_one_line_and_leaves_nothing(cli, tmp_path, arguments, says):
     code, out, err = cli("hardware", "new", *arguments)
     assert (code, out) == (2, "")

@@ -5,6 +5,7 @@ import io
 import json
 
 import pytest
+from cases import cases
 from jsonschema import Draft202012Validator
 from predictionschema import SCHEMA, validator
 from reportresults import COMMANDS
@@ -94,25 +95,12 @@ def test_every_make_of_device_follows_the_schema(document, device):
         validator("predictions").validate(document("predict", operator, "-d", device, *options))
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        ("gemm", "-d", "h100-sxm", "-m", "1,2"),
-        ("gemm", "-d", "h100-sxm", "-c", "HBM x2", "-c", "fp8"),
-        ("attention", "-d", "h100-sxm", "-c", "SRAM /64"),
-        ("attention", "-d", "v100-sxm2", "--dtype", "fp16", "--seq-q", "1"),
-        ("softmax", "-d", "epyc-9654", "--dtype", "fp32"),
-    ],
-)
+@cases
 def test_what_ifs_follow_the_schema(document, given):
     validator("whatif").validate(document("whatif", *given))
 
 
-@pytest.mark.parametrize(
-    "question",
-    [("--best",), ("--pareto", "time,bytes"), ("--where", "time > 0 or batch > 0"),
-     ("--best", "--per", "device,heads_kv"), ("--where", "batch < 0")],
-)  # fmt: skip
+@cases
 def test_sweeps_follow_the_schema_asked_at_once_or_later(document, question):
     schema = validator("rows")
     given = ("sweep", "attention", "-d", "h100-sxm,a100", "--heads", "8", "--kv-heads", "2,3,8")

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import profilefiles as files
 import pytest
+from cases import cases
 from folders import TESTS
 from hypothesis import given
 from hypothesis import strategies as st
@@ -140,21 +141,7 @@ def test_each_example_is_named_by_its_own_entry():
         assert first is entry
 
 
-@pytest.mark.parametrize(
-    ("name", "kind", "dtype", "tile"),
-    [
-        ("nvjet_tst_128x256_64x4_1x2_h_bz_coopA_TNT", "gemm", "bf16",
-         {"bm": 128, "bn": 256, "bk": 64}),
-        ("sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_cublas", "gemm", "bf16",
-         {"bm": 128, "bn": 128, "bk": 64}),
-        ("Cijk_Ailk_Bljk_HHS_BH_MT128x96x16_MI16x16x16x1", "gemm", "fp16",
-         {"bm": 128, "bn": 96, "bk": 16}),
-        ("flash_fwd_kernel<Flash_fwd_kernel_traits<(int)128, (int)128, (int)64>>", "attention", "",
-         {"head_dim": 128, "bm": 128, "bn": 64}),
-        ("my_own_kernel", "unknown", "", {}),
-        ("", "unknown", "", {}),
-    ],
-)  # fmt: skip
+@cases
 def test_names_say_class_type_and_tile(name, kind, dtype, tile):
     found = kernelnames.named(name)
     assert (found.kind, found.dtype, dict(found.tile)) == (kind, dtype, tile)

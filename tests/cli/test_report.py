@@ -9,6 +9,7 @@ import json
 import re
 
 import pytest
+from cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -180,26 +181,7 @@ def test_an_unknown_document_is_a_table():
     assert [(c.header, c.kind) for c in table.columns] == [("TTFT", "time"), ("model", "text")]
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "said"),
-    [
-        ("x.json", "{", "x.json: not JSON"),
-        ("x.json", "[]", "without named members"),
-        ("x.json", '{"a": 1}', "holds none of collectives, fits, formats, graphs, "),
-        (
-            "x.json",
-            '{"predictions": [{"device": "a", "algorithm": "b", "time_us": 1, "problem": 3}]}',
-            "x.json: predictions are not as perfmodel writes them",
-        ),
-        (
-            "x.json",
-            '{"predictions": 3}',
-            "x.json: holds none of collectives, fits, formats, graphs",
-        ),
-        ("x.csv", "a,b\n", "no row below the header"),
-        ("x.csv", "\xff", "not UTF-8 text"),
-    ],
-)
+@cases
 def test_bad_files_are_one_line(cli, tmp_path, name, text, said):
     (tmp_path / name).write_text(text, encoding="latin-1")
     code, out, err = cli("report", name, "-o", "r.html")

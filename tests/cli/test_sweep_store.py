@@ -84,7 +84,7 @@ def test_killed_at_random_moments_it_loses_and_doubles_nothing(finished, tmp_pat
     dice = random.Random(5)
     folder = tmp_path / "killed"
     kills = survived = 0
-    for attempt in range(12):
+    for attempt in range(5):
         process = subprocess.Popen(
             [sys.executable, "-c", code, str(folder)], stdout=subprocess.PIPE, text=True
         )

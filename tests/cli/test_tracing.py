@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import jsonschema
 import pytest
+from cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -532,29 +533,7 @@ def test_a_module_on_the_command_line(cli, file):
         assert cli(*asked, "--by", by)[0] == 0
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("def Model(:\n", "cannot be imported: SyntaxError"),
-        ("size = 4inf\n", "cannot be imported: SyntaxError"),
-        ("raise SystemExit(3)\n", "cannot be imported: SystemExit: 3"),
-        ("import no_such_package\n", "cannot be imported: ModuleNotFoundError"),
-        ("Modl = 3\n", "has no Model; it has Modl"),
-        ("Model = 3\n", "gives a int, not a torch.nn.Module"),
-        ("def Model():\n    raise ValueError('\\x1b[31mtwo\\nlines')\n", "ValueError: "),
-        ("from torch import nn\nclass Model(nn.Module):\n    pass\n", "cannot be traced"),
-        (
-            "from torch import nn\nclass Model(nn.Module):\n    def forward(self, x):\n"
-            "        return x if x.sum() > 0 else -x\n",
-            "cannot be traced: ",
-        ),
-        (
-            "from torch import nn\nclass Model(nn.Module):\n    def forward(self, x):\n"
-            "        return x.t()\n",
-            "computes nothing",
-        ),
-    ],
-)
+@cases
 def test_a_module_that_cannot_be_traced_is_one_line(cli, file, text, said):
     file.write_text(text)
     code, out, err = cli("trace", f"{file}:Model", "-i", "fp32[8,64]", "-d", "h100-sxm")
@@ -563,20 +542,7 @@ def test_a_module_that_cannot_be_traced_is_one_line(cli, file, text, said):
     assert "\x1b" not in err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("{file}", "-i", "fp32[1]"), "is not FILE.py:NAME"),
-        (("none.py:Model", "-i", "fp32[1]"), "none.py: no such file"),
-        (("{file}:Model", "-i", "fp32"), "is not NAME:TYPE[SIZES]; write ids:int64[1,2048]"),
-        (("{file}:Model", "-i", "fp31[2]"), "no type of torch named 'fp31'"),
-        (("{file}:Model", "-i", "fp32[2,x]"), "no whole number from 1"),
-        (("{file}:Model", "-i", "a:fp32[2]", "-i", "a:fp32[2]"), "gives a twice"),
-        (("{file}:Model", "-i", "fp32[8,64]", "--fuse", "all"), "no choice for --fuse named 'all'"),
-        (("{file}:Model", "-i", "fp32[8,64]", "--by", "layer"), "no choice for --by named"),
-        (("{file}:Model",), "cannot be traced: TypeError"),
-    ],
-)
+@cases
 def test_bad_input_is_one_line(cli, file, arguments, said):
     code, out, err = cli("trace", *(a.format(file=file) for a in arguments), "-d", "h100-sxm")
     assert (code, out, err.count("\n")) == (2, "", 1)

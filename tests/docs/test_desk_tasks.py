@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 import transcripts
+from cases import cases
 
 from perfmodel.hardware import load
 from perfmodel.table import records
@@ -143,23 +144,7 @@ def test_what_is_assumed_has_units(asked):
         assert re.fullmatch(r"none|[\d.]+ \S*(s|B|B/s|FMA/s|/s|/clk)", number), number
 
 
-@pytest.mark.parametrize(
-    ("typed", "offered"),
-    [
-        ("predict gemm -d h200", "h200-sxm"),
-        ("predict gemm -d a100,h200", "a100,h200-sxm"),
-        ("predict attention --implementation flash", "flash2"),
-        ("predict attention --schedule split", "split-kv"),
-        ("predict gemm --dtype w4", "w4a16"),
-        ("sweep attention --direction fw", "fwdbwd"),
-        ("map ml", "mla"),
-        ("graph dec", "decoder-layer"),
-        ("hardware show mi300", "mi300x"),
-        ("roofline rms", "rmsnorm"),
-        ("list har", "harnesses"),
-        ("show implementation fla", "flash2"),
-    ],
-)
+@cases
 def test_a_shell_completes_values(monkeypatch, capsys, typed, offered):
     from perfmodel.cli import main
 
@@ -192,22 +177,6 @@ def test_a_terminal_sees_colours_unless_told_otherwise(monkeypatch, quiet):
     assert ("\x1b" in out) != quiet
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("hardware", "list"), ("hardware", "show"), ("hardware", "new"), ("hardware", "validate"),
-        ("hardware", "diff"), ("graph",), ("compare",), ("trend",), ("explain",), ("map",),
-        ("measure",), ("calibrate",), ("counters", "import"), ("replay",), ("compile",), ("list",),
-        ("show",), ("sweep", "ask"), ("demo",), ("network", "list"), ("network", "show"),
-        ("network", "import"),
-    ],
-    ids=" ".join,
-)  # fmt: skip
-def test_every_command_shows_two_examples(asked, command):
-    out = asked(*command, "--help")
-    assert len(re.findall(r"^ +(make |perfmodel )", out, re.MULTILINE)) >= 2
-
-
 def test_help_has_every_harness_and_target(asked):
     from perfmodel.proof.compiled.targets import TARGETS
     from perfmodel.timing.runs import harnesses
@@ -215,16 +184,6 @@ def test_help_has_every_harness_and_target(asked):
     said = " ".join(asked("predict", "gemm", "--help").split())
     assert all(name in said for name in harnesses() if name != "unknown")
     assert all(name in asked("compile", "--help") for name in TARGETS)
-
-
-@pytest.mark.parametrize("command", ["predict", "whatif", "sweep", "roofline"])
-def test_help_says_what_is_accepted_and_shows_two_examples(asked, command):
-    for operator in ("attention", "gemm", "softmax", "mla"):
-        out = asked(command, operator, "--help")
-        assert out.count(f"      perfmodel {command} ") >= 2
-        assert "..." not in re.sub(r"\.\.\.\s+\(|=SIZE,\.\.\.", "", out.split("Options:")[1])
-        assert "{" not in out
-        assert not re.search(r"<(str|int|float)", out)
 
 
 def test_plans_of_a_grid_are_told_apart(asked):

@@ -108,8 +108,12 @@ def living(kind: str, names: Iterable[str]) -> dict[str, bool]:
 
 @pytest.fixture(scope="module")
 def alive() -> dict[str, bool]:
-    """What passes with a model that refuses everything."""
-    return living("refuses", dict.fromkeys((*LAWS, *OTHERS, *RUNS)))
+    """What passes with a model that refuses everything.
+
+    Runs are asked of a model that repeats itself: what passes where nothing is answered passes
+    there too.
+    """
+    return living("refuses", (*LAWS, *OTHERS))
 
 
 @pytest.mark.parametrize("module", LAWS)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
-from cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
 
 from perfmodel.profile.ncu import (
     METRICS,
-    accepted_metrics,
     complaints,
     counted,
     metrics_for,
 )
 
-READ, WRITE = "dram__bytes_read.sum", "dram__bytes_write.sum"
 NEW_READ, NEW_WRITE = "dram__bytes_op_read.sum", "dram__bytes_op_write.sum"
 
 # A chip that lacks two names, one refused with its suffix and one as the pattern that it was
@@ -45,41 +41,9 @@ sm__inst_executed_pipe_xu                 Counter         inst            # of w
 """
 
 
-def test_what_was_refused_is_left_out_or_called_by_its_newer_name() -> None:
-    asked = (READ, WRITE, "flop_count_sp", "flop_count_sp.sum", "gpu__time_duration.sum")
-    assert accepted_metrics(asked, REFUSED) == (NEW_READ, WRITE, "gpu__time_duration.sum")
-
-
-def test_asking_again_ends_with_what_the_chip_has() -> None:
-    """One refusal at a time, on chips with Blackwell's names, with neither, with nothing."""
-    for has, expected in (
-        ({NEW_READ, NEW_WRITE, *METRICS[3:]}, {NEW_READ, NEW_WRITE, *METRICS[3:]}),
-        (set(METRICS[3:]), set(METRICS[3:])),
-        (set(), set()),
-    ):
-        metrics, asked = METRICS, 0
-        while (missing := [name for name in metrics if name not in has]) and asked < 50:
-            metrics = accepted_metrics(metrics, f"==ERROR== Failed to find metric {missing[0]}\n")
-            asked += 1
-        assert set(metrics) == expected
-
-
-@cases
-def test_refusals_in_every_form(said: str) -> None:
-    assert accepted_metrics((READ, WRITE), said) == (NEW_READ, WRITE)
-    assert accepted_metrics((NEW_READ, WRITE), said) == (NEW_READ, WRITE)
-    longer = "dram__bytes_read_other.sum"
-    assert accepted_metrics((longer,), said) == (longer,)
-
-
-@pytest.mark.parametrize("said", ["", FORBIDDEN, "==PROF== done"])
-def test_where_nothing_is_refused_the_list_stays(said: str) -> None:
-    assert accepted_metrics(METRICS, said) == METRICS
-
-
 @given(st.text())
-def test_any_text_leaves_a_list_of_known_names(said: str) -> None:
-    assert set(accepted_metrics(METRICS, said)) <= {*METRICS, NEW_READ, NEW_WRITE}
+def test_any_text_leaves_a_list_of_known_names_and_complaints_of_a_line(said: str) -> None:
+    assert set(metrics_for(said)) <= {*METRICS, NEW_READ, NEW_WRITE}
     assert all("\n" not in line for line in complaints(said))
 
 

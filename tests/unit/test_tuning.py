@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from perfmodel.cases import gemm
 from perfmodel.measured.journal import Journal
-from perfmodel.measured.pulse import Lost, Pulse
 from perfmodel.measured.timer import Call, Samples
 from perfmodel.measured.tuning import COLUMNS, KEY, Trial, Tuner
 from perfmodel.proof.kernel import KernelError
@@ -83,20 +82,15 @@ def test_memory_that_runs_out_is_the_cases_failure_not_a_configs() -> None:
         Tuner(time).fastest(CASE, "triton-3:matmul", timed.trials())
 
 
-def test_a_config_that_took_its_process_along_is_not_tried_again(tmp_path: Path) -> None:
-    pulse = Pulse(tmp_path)
+def test_every_config_is_announced_before_it_runs(tmp_path: Path) -> None:
+    timed = Timed({"a": 3e-3, "b": 1e-3})
+    told: list[tuple[str, str, int]] = []
 
-    def prepare() -> Sequence[Call]:
-        raise KeyboardInterrupt
+    def announce(table: str, identity: object) -> None:
+        told.append((table, identity["config"], len(timed.timed)))  # type: ignore[index]
 
-    trials = [*Timed({"a": 3e-3}).trials(), Trial("b", prepare)]
     with Journal(tmp_path / "configs.csv", COLUMNS, KEY).open(resume=True) as journal:
-        with pytest.raises(KeyboardInterrupt):
-            Tuner(time, "h200-sxm", journal, pulse).fastest(CASE, "triton-3:matmul", trials)
-        lost = pulse.running()
-        assert lost is not None
-        assert lost["config"] == "b"
-        again = Tuner(time, "h200-sxm", journal, pulse)
-        again.record_lost(Lost(lost, "no answer for 90 s"))
-        assert again.fastest(CASE, "triton-3:matmul", trials).config == "a"
-        assert [row["reason"] for row in journal.rows()] == ["", "no answer for 90 s"]
+        for _ in range(2):
+            tuner = Tuner(time, "h200-sxm", journal, announce)
+            tuner.fastest(CASE, "triton-3:matmul", timed.trials())
+    assert told == [("configs", "a", 0), ("configs", "b", 1)]
