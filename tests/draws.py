@@ -1,12 +1,14 @@
 """Random problems for laws, and counted predictions of them.
 
 A law that skips refused problems would hold for a model that refuses everything. So `Draws` counts
-requests and predictions, and a law fails if fewer than nine in ten were predicted.
+requests and predictions, and a test fails if fewer than nine in ten of `DRAWS` were predicted
+(conftest.py).
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -92,9 +94,13 @@ class Draws:
         self, problem: Problem, device: Device, schedule: str = "auto", **options: Any
     ) -> Predictions | None:
         """Predictions, or None where the device has no such rate or no tile fits."""
+        return self.counted(predict_arrays, problem, device, schedule=schedule, **options)
+
+    def counted(self, predict: Callable[..., Any], *asked: Any, **options: Any) -> Any:
+        """What a function predicts, or None where it refuses."""
         self.asked += 1
         try:
-            found = predict_arrays(problem, device, schedule=schedule, **options)
+            found = predict(*asked, **options)
         except PerfmodelError as error:
             self.refused[str(error)] += 1
             return None
@@ -112,3 +118,7 @@ class Draws:
             f"{self.predicted} of {self.asked} draws were predicted; refused: "
             f"{self.refused.most_common(3)}"
         )
+
+
+DRAWS = Draws()
+"""Of the test that runs."""

@@ -18,8 +18,7 @@ from perfmodel.cli.output import PANEL, Printed, Shown, say, to_stdout, write
 from perfmodel.cli.progress import waiting
 from perfmodel.errors import ProblemError, TableError
 from perfmodel.fieldoption import FieldOption
-from perfmodel.render import RENDERERS, Report, gates, runrows, tablecolumns
-from perfmodel.render.report import Column, text
+from perfmodel.render import RENDERERS, Report, errors, gates, runrows, tablecolumns
 from perfmodel.table.hints import Hints
 from perfmodel.validation.kinds import KINDS, Kind, load
 
@@ -136,8 +135,7 @@ def compare(tables: Tables, hints: Hints, asked: Asked, drawing: Scatter) -> Non
     printer = Printed(None if for_ci else asked.format)
     from perfmodel.table.reading import read
     from perfmodel.table.records import write_table
-    from perfmodel.validation.judging import report as errors
-    from perfmodel.validation.judging import verdicts
+    from perfmodel.validation import judging
     from perfmodel.validation.noise import judged
 
     paths = named(tables.tables)
@@ -145,15 +143,15 @@ def compare(tables: Tables, hints: Hints, asked: Asked, drawing: Scatter) -> Non
         reading = read(paths, kind.layout, hints)
     by = [*dict.fromkeys(name.strip() for name in asked.by.split(",") if name.strip())]
     by = [reading.column(name) for name in by]
-    selection = _matching_rows(reading, asked.where or [])
-    grouped = partial(errors, by=by, include_flags=asked.include_flags, fields=kind.fields)
+    selection = reading.matching(asked.where or [])
+    grouped = partial(judging.report, by=by, include_flags=asked.include_flags, fields=kind.fields)
     with waiting(f"predicting {len(selection):,} rows"):
         table = judged(kind.predicted(selection, reading.faults), kind.fields, reading.case)
         summary = grouped(table)
     base = None if asked.baseline is None else grouped(_baseline(kind, asked))
-    outcomes, gate = verdicts(summary), dict[str, Any]()
+    outcomes, gate = judging.verdicts(summary), dict[str, Any]()
     if asked.max_error is not None or base is not None:
-        outcomes = verdicts(summary, asked.max_error, base, asked.worse)
+        outcomes = judging.verdicts(summary, asked.max_error, base, asked.worse)
         gate = {"max_error": asked.max_error, "baseline": asked.baseline}
     misses = [f"{item.group}: {item.miss}" for item in outcomes if item.miss] if gate else []
     gate |= {"passed": not misses, "misses": misses} if gate else {}
@@ -218,7 +216,7 @@ def _report(
     asked: Asked,
 ) -> Report:
     """The report: how columns were read, rows that lack, and what is said of the errors."""
-    from perfmodel.validation.judging import counted, plain_lines
+    from perfmodel.validation.judging import counted
     from perfmodel.validation.noise import remark
 
     texts = reading.faults.loc[table.index]
@@ -238,10 +236,8 @@ def _report(
         head["explained"] = kind.explain(table)
         lines = head["explained"] or ["no group of rows misses alike"]
         notes += [f"explained: {line}" for line in lines]
-    columns = [*(text(name, name) for name in by), *COLUMNS]
-    columns += NOISE if "within_noise" in summary else ()
     title = f"{len(table)} measured {'run' if len(table) == 1 else 'runs'}"
-    return Report("report", plain_lines(summary), columns, title, head, notes)
+    return errors.report(summary, by, title, head=head, notes=notes)
 
 
 def _baseline(kind: Kind, asked: Asked) -> pd.DataFrame:
@@ -263,25 +259,7 @@ def _baseline(kind: Kind, asked: Asked) -> pd.DataFrame:
     except ValueError:
         raise TableError(f"{path}: {', '.join(numbers)} are no numbers; write it anew") from None
     table = table.drop(columns=ADDED, errors="ignore")
-    return _matching_rows(replace(reading, table=table), asked.where or [])
-
-
-def _matching_rows(reading: Reading, conditions: list[str]) -> pd.DataFrame:
-    """Rows that meet all of `column=value`; alternative values are separated by commas."""
-    table = reading.table
-    for condition in conditions:
-        name, equals, value = condition.partition("=")
-        if not equals:
-            raise ProblemError(f"--where {condition!r} is not COLUMN=VALUE; write device=h100-sxm")
-        name = reading.column(name)
-        if name not in table.columns:
-            raise TableError(f"--where: no column {name!r}; there is {', '.join(table.columns)}")
-        values = [item.strip().lower() for item in value.split(",")]
-        table = table[table[name].astype("str").str.lower().isin(values)]
-    if table.empty:
-        suffix = " left after --where" if conditions else ""
-        raise TableError(f"the table has no rows{suffix}; nothing to compare")
-    return table
+    return replace(reading, table=table).matching(asked.where or [])
 
 
 def _chart(kind: Kind, table: pd.DataFrame, by: list[str], include_flags: bool, page: Page) -> Any:
@@ -296,18 +274,5 @@ def _chart(kind: Kind, table: pd.DataFrame, by: list[str], include_flags: bool, 
     group = by[0] if by else kind.group
     return scatter_chart(rows, group, fields.measured, fields.predicted, page)
 
-
-NOISE = (Column("noise", "noise_ln", "{:.1%}"), Column("in noise", "within_noise", "{:.1%}"))
-COLUMNS = (
-    Column("n", "n"),
-    Column("unpredicted", "unpredicted", rank=4),
-    Column("flagged", "flagged", rank=5),
-    Column("MAPE", "mape", "{:.1%}"),
-    Column("median |ln|", "median_abs_ln", "{:.3f}", rank=1),
-    Column("p90 |ln|", "p90_abs_ln", "{:.3f}", rank=2),
-    Column("bias", "bias", "{:.3f}"),
-    Column("Spearman", "spearman", "{:.3f}", rank=3),
-    Column("in range", "coverage", "{:.1%}"),
-)
 
 app = command(compare)

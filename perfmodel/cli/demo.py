@@ -61,13 +61,12 @@ def demo(
     perfmodel demo
     perfmodel demo --output-dir charts
     """
-    from perfmodel.cli.compare import COLUMNS
+    from perfmodel.render import errors
     from perfmodel.render.chart import save
     from perfmodel.render.scatter import scatter_chart
     from perfmodel.table.records import published
+    from perfmodel.validation import judging
     from perfmodel.validation.compare import predict_table
-    from perfmodel.validation.judging import plain_lines
-    from perfmodel.validation.judging import report as errors
 
     folder = Path(output_dir)
     try:
@@ -79,9 +78,8 @@ def demo(
     runs = [_run(load(name), compared) for name in _RAN]
     Shown().emit(_table(runs))
     groups = ["device", "implementation", "direction"]
-    rows = plain_lines(errors(compared, groups))
     title = "\nAgainst runs published in the FlashAttention papers (1, 2 and 3)"
-    Shown().emit(Report("report", rows, [*(text(name, name) for name in groups), *COLUMNS], title))
+    Shown().emit(errors.report(judging.report(compared, groups), groups, title))
     charts = {**_charts(runs), "scatter": scatter_chart(compared, "implementation")}
     for name, chart in sorted(charts.items()):
         save(chart, folder / f"{name}.svg")

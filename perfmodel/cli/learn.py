@@ -85,10 +85,8 @@ def learn(asked: Asked, hints: Hints) -> None:
         raise ProblemError("learn writes a YAML file; add --output mine.yaml, or ask for --curve")
     learned = learning.learn(_table(asked.tables, hints), ", ".join(asked.tables))
     learning.save(learned, path)
-    names = ("framework", "family", "architecture", "rows", "start_us", "factor", "before", "after")
-    rows = [{name: getattr(group, name) for name in names} for group in learned.groups]
     note = "left out: each run predicted from the others; medians of |ln(measured / predicted)|"
-    printed.emit(Report("corrections", rows, _CORRECTIONS, notes=[note]))
+    printed.emit(Report.of("corrections", learned.groups, notes=[note]))
     say(f"wrote {path}: {len(learned.groups)} corrections; use them with --learned {path}")
 
 
@@ -99,19 +97,10 @@ def _table(paths: list[str], hints: Hints) -> pd.DataFrame:
     return read(named(paths), load("operator").layout, hints).table
 
 
-_GROUP = [text("framework", "framework"), text("family", "family")]
-_CORRECTIONS = [
-    *_GROUP,
-    text("architecture", "architecture"),
-    Column("runs", "rows"),
-    Column("start us", "start_us", "{:.2f}"),
-    Column("factor", "factor", "{:.3f}"),
-    Column("model off", "before", "{:.1%}"),
-    Column("left out", "after", "{:.1%}"),
-]
 _CURVE = [
     text("device", "device"),
-    *_GROUP,
+    text("framework", "framework"),
+    text("family", "family"),
     Column("runs", "rows"),
     Column("learned from", "learned"),
     Column("model off", "model", "{:.1%}"),

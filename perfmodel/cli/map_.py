@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -14,18 +14,15 @@ from perfmodel.cli.build import PASS_ON, command
 from perfmodel.cli.drawing import Drawing
 from perfmodel.cli.output import Shown, to_stdout
 from perfmodel.cli.progress import status
+from perfmodel.columns import columns_of
 from perfmodel.errors import ProblemError
 from perfmodel.fieldoption import FieldOption
-from perfmodel.render.report import Column, Report, binary, micros, quantity, text
+from perfmodel.render.report import Report
 from perfmodel.units import parse, seconds
 
 if TYPE_CHECKING:
     from perfmodel.algorithms.declaration import Case
     from perfmodel.hardware import Device
-
-_NEST = [text(name, name, fold=16 if name == "kernel" else 12)
-         for name in ("kernel", "blocks", "stream")]  # fmt: skip
-"""Columns of a kernel and its loops."""
 
 
 @dataclass(frozen=True)
@@ -85,13 +82,20 @@ def map_(context: click.Context, asked: Asked, shown: Shown, drawing: Slope) -> 
 def _fastest(case: Case, device: Device | None, asked: Asked, title: str) -> Report:
     """The fastest schedule, and which schedule libraries have: that one, or a faster one."""
     from perfmodel.napkin import trace
+    from perfmodel.napkin.mapper import Mapped
     from perfmodel.operators.declared import fastest
     from perfmodel.timing.constants import default
 
     if device is None:
         raise ProblemError("the fastest schedule needs a device: --device NAME")
     best = fastest(case, device, default())
-    rows, names = trace.rows(best.found), {level.name: level.short for level in device.levels()}
+    names = {level.name: level.short for level in device.levels()}
+    columns = [
+        replace(each, header=names["hbm"]) if each.key == "hbm_bytes"
+        else replace(each, show=lambda name: names.get(name, name)) if each.key == "limiter"
+        else each
+        for each in columns_of(Mapped)
+    ]  # fmt: skip
     notes = list(trace.sentences(best.found, full=asked.trace))
     if best.library is None:
         notes.append("no library's kernel of this algorithm is known")
@@ -104,18 +108,10 @@ def _fastest(case: Case, device: Device | None, asked: Asked, title: str) -> Rep
             if best.of_library
             else f"{kernel} takes {time}; no library has that schedule"
         )
-    columns = [
-        *_NEST,
-        Column("time", "time_us", micros),
-        Column("limiter", "limiter", lambda name: names.get(name, name), number=False),
-        Column(names["hbm"], "hbm_bytes", quantity("B"), rank=1),
-        Column("L2", "l2_bytes", quantity("B"), rank=2),
-        Column("threads", "threads", rank=3),
-        Column("buffers", "stages", rank=4),
-    ]
     head = {"device": device.slug, "algorithm": case.algorithm.name, "time_us": best.seconds * 1e6}
     head["trace"] = notes
-    return Report("kernels", rows, columns, f"{title} on {device.slug}", head, notes, rows)
+    title = f"{title} on {device.slug}"
+    return Report.of("kernels", best.found.kernels, columns, title=title, head=head, notes=notes)
 
 
 def _least(case: Case, device: Device | None, asked: Asked, title: str) -> Report:
@@ -133,12 +129,7 @@ def _least(case: Case, device: Device | None, asked: Asked, title: str) -> Repor
                 f"{device.slug} states no capacity of its {asked.level}; give --capacity"
             )
     plan = trace.least_bytes(case, float(capacity))
-    rows, notes = trace.least_rows(plan), list(trace.least_sentences(plan))
-    columns = [
-        *_NEST,
-        Column("moved", "moved_bytes", quantity("B")),
-        Column("held", "held_bytes", binary),
-    ]
+    notes = list(trace.least_sentences(plan))
     head = {
         "algorithm": case.algorithm.name,
         "capacity_bytes": float(capacity),
@@ -146,7 +137,7 @@ def _least(case: Case, device: Device | None, asked: Asked, title: str) -> Repor
         "fused_over_unfused": plan.ratio,
         "trace": notes,
     }
-    return Report("kernels", rows, columns, title, head, notes, rows)
+    return Report.of("kernels", plan.choices, title=title, head=head, notes=notes)
 
 
 app = command(map_, settings=PASS_ON)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from perfmodel.cli.arguments import Corrected, GraphSizes, OneDevice, SomeType, TableFile
 from perfmodel.cli.build import command
 from perfmodel.cli.networkoptions import OneSystem
 from perfmodel.cli.output import Printed, say
 from perfmodel.fieldoption import FieldOption
-from perfmodel.render.report import Column, Report, micros, text
+from perfmodel.render.report import Report, micros
 
 if TYPE_CHECKING:
     from perfmodel.profile.operations import Row
-    from perfmodel.validation.profile import Judged, Line
+    from perfmodel.validation.profile import Judged
 
 _MOST = 12  # lines of a table; the rest are only counted
 _ADVISED = 3
@@ -97,19 +97,18 @@ def _nodes(asked: Asked) -> list[Row]:
 def _report(comparison: Judged, *, full: bool) -> Report:
     """The lines that lose most time, and advice on them."""
     lines = comparison.lines
-    rows = [_row(line) for line in lines]
-    top = rows if full else rows[:_MOST]
+    top = lines if full else lines[:_MOST]
     notes = [f"idle between launches: {micros(comparison.gaps_us)} (the host's)"]
     if not comparison.timeline.clocked:
         ordered = comparison.timeline.ordered
         why = "launches were replayed one by one" if ordered else "sums have no times of launches"
         notes = [f"{why}: there is no idle time to see"]
-    if len(rows) > len(top):
-        notes.append(f"{len(rows) - len(top)} more lines (--all)")
+    if len(lines) > len(top):
+        notes.append(f"{len(lines) - len(top)} more lines (--all)")
     advice = [
-        f"{row['operator']} {row['problem']}: {row['advice']}"
-        for row in rows
-        if (row["lost_us"] or 0) > 0 and row["advice"]
+        f"{line.operator} {line.problem}: {line.advice}"
+        for line in lines
+        if (line.lost_us or 0) > 0 and line.advice
     ]
     notes += [*advice[:_ADVISED], *comparison.notes]
     calls = sum(line.group.calls for line in lines if line.group.estimated)
@@ -118,45 +117,7 @@ def _report(comparison: Judged, *, full: bool) -> Report:
     reasons = dict.fromkeys(line.reason for line in lines if line.reason and line.group.row)
     notes += [f"not predicted: {reason}" for reason in [*reasons][:_ADVISED]]
     title = f"{comparison.timeline.tool} on {comparison.device.slug}: {comparison.coverage()}"
-    return Report("kernels", top, COLUMNS, title=title, head=comparison.as_dict(), notes=notes)
-
-
-def _row(line: Line) -> dict[str, Any]:
-    from perfmodel.validation.profile import problem_text
-
-    group = line.group
-    predicted = None if line.predicted_us is None else line.predicted_us * group.calls
-    return {
-        "operator": group.kind,
-        "problem": problem_text(group),
-        "kernel": group.kernel,
-        "known_by": group.how,
-        "calls": group.calls,
-        "measured_us": group.total_ns / 1e3,
-        "predicted_us": predicted,
-        "lost_us": line.lost_us,
-        "ratio": None if not predicted else group.total_ns / 1e3 / predicted,
-        "limiter": line.limiter,
-        "bytes": line.bytes,
-        "advice": line.advice(),
-    }
-
-
-def _signed(value: float) -> str:
-    return micros(value) if value >= 0 else f"-{micros(-value)}"
-
-
-COLUMNS = (
-    text("operator", "operator"),
-    text("problem", "problem", fold=20),
-    Column("calls", "calls", rank=2),
-    Column("measured", "measured_us", _signed),
-    Column("predicted", "predicted_us", _signed, rank=1),
-    Column("x", "ratio", "{:.2f}".format),
-    Column("lost", "lost_us", _signed),
-    text("limiter", "limiter", rank=3),
-    text("by", "known_by", rank=4),
-)
+    return Report.of("kernels", top, title=title, head=comparison.as_dict(), notes=notes)
 
 
 app = command(profile)

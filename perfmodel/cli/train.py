@@ -29,9 +29,9 @@ from perfmodel.render import steps as render
 from perfmodel.render.chart import Chart
 from perfmodel.render.page import Page
 from perfmodel.render.refused import all_of
-from perfmodel.render.report import Report
 from perfmodel.training.plan import Plan
 from perfmodel.training.result import Step
+from perfmodel.training.scaling import WAYS, scaled
 from perfmodel.training.trainingrun import TrainingRun, cost
 
 
@@ -83,8 +83,26 @@ class Asked(Corrected):
     """Search every legal plan of --gpus devices and --global-batch: the fastest that fit."""
     fastest: Annotated[bool, FieldOption(PANEL)] = False
     """Show only the fastest plan that fits, for each number of devices."""
+    scaling: Annotated[str | None, FieldOption(PANEL, single=True, names=WAYS)] = None
+    """How the fastest plans scale from the fewest devices on: strong keeps --global-batch, weak
+    lets it grow with the devices."""
     dask: Annotated[str | None, FieldOption(PANEL, "ADDRESS")] = None
     """Predict the plans on this Dask scheduler: tcp://host:8786."""
+
+    def __post_init__(self) -> None:
+        """Raise `ProblemError` where the sequences of a step are needed and not given."""
+        needs = {"--plan auto": self.plan, "--scaling": self.scaling}
+        for option, value in needs.items():
+            if value is not None and self.global_batch is None:
+                raise ProblemError(
+                    f"{option} needs a --global-batch, which all plans share; give one"
+                )
+
+    def batch(self, devices: int) -> int | None:
+        """Sequences of a step on so many devices."""
+        if self.scaling != "weak" or self.global_batch is None:
+            return self.global_batch
+        return self.global_batch * devices // min(self.gpus)
 
     def places(self) -> list[Device | System]:
         """Named systems, or devices in their usual systems. Raises `ProblemError` without any."""
@@ -102,7 +120,7 @@ class Plans(Drawing):
 
     chart: Annotated[str | None, CHART] = None
     """Chart (.svg, .pdf, .png): for one plan its pipeline's timeline, for several memory against
-    speed."""
+    speed, with --scaling what takes the step by cause."""
     chart_data: Annotated[str | None, replace(NUMBERS, spellings=())] = None
     """Write the numbers of the chart (.csv or .json)."""
 
@@ -123,34 +141,36 @@ def train(asked: Asked, run: TrainingRun, values: Values, shown: Shown, drawing:
         --seq 8k --global-batch 2048
     perfmodel train gpt3-175b -s dgx-a100 --gpus 64:1024:x2 --tensor 1,2,4,8 --pipeline 1,2,4 \\
         --global-batch 1024 --fastest
+    perfmodel train llama-3.1-405b -s dgx-h100 --gpus 512:131072:x4 --seq 8k --stack te \\
+        --global-batch 2048 --plan auto --scaling strong
     perfmodel train my_module.py:Model -d h100-sxm --gpus 8 --zero 3 --seq 2k --stack compile
     """
     asked, given = _module(asked, values())
-    if asked.plan is not None:
-        shown.emit(_search(asked, run, given))
-        return
     grid = Grid(
-        {
-            "device": asked.places(),
-            "devices": list(asked.gpus),
-            **given,
-            "global_batch": [asked.global_batch],
-        },
+        {"device": asked.places(), "devices": list(asked.gpus), **given},
         asked.pairs,
     )
-    grid.check(MOST, "plans")
-    with waiting("predicting plans"):
-        steps, refused = _steps(asked, grid)
-    several = len(grid) > 1
+    refused, sentences = list[tuple[str, str]](), list[str]()
+    if asked.plan is not None:
+        steps, sentences = _search(asked, given)
+    else:
+        grid.check(MOST, "plans")
+        with waiting("predicting plans"):
+            steps, refused = _steps(asked, grid)
     if not steps:
         raise all_of(refused)
-    drawing.draw(partial(_chart, steps, several))
+    several = len(grid) > 1 or asked.plan is not None or asked.scaling is not None
     fits = any(step.memory.fits for step in steps)
-    if several and asked.fastest:
+    if asked.scaling:
+        steps = plans.fastest(steps)
+    drawing.draw(partial(_chart, asked, steps, several))
+    if asked.fastest and several and asked.plan is None:
         steps = plans.fastest(steps)
     costs = [cost(run, step, load(step.device)) for step in steps if run.tokens]
     if several or shown.form == "json":
-        shown.emit(render.several(steps, refused, asked.convention, costs))
+        against = scaled(steps) if asked.scaling else ()
+        report = render.several(steps, refused, asked.convention, costs, against)
+        shown.emit(replace(report, notes=[*report.notes, *sentences]))
     else:
         shown.emit(render.single(steps[0], asked.convention, costs))
     if not fits and not several:
@@ -179,12 +199,11 @@ def _module(asked: Asked, values: dict[str, list[Any]]) -> tuple[Asked, dict[str
     return replace(asked, network=network), {**values, "stack": stacks}
 
 
-def _search(asked: Asked, run: TrainingRun, values: Mapping[str, list[Any]]) -> Report:
-    """The fastest plans on each number of devices of each place."""
+def _search(asked: Asked, values: Mapping[str, list[Any]]) -> tuple[list[Step], list[str]]:
+    """The fastest plans on each number of devices of each place, and how each search ended; to see
+    how they scale, the fastest alone."""
     from perfmodel.training import planning
 
-    if asked.global_batch is None:
-        raise ProblemError("--plan auto needs a --global-batch, which all plans share; give one")
     usual = {each.name: each.default for each in fields(Plan)}
     given = {
         name: sizes for name, sizes in values.items()
@@ -203,16 +222,15 @@ def _search(asked: Asked, run: TrainingRun, values: Mapping[str, list[Any]]) -> 
             device = load(place.device) if isinstance(place, System) else place
             for devices in asked.gpus:
                 result = planning.search(
-                    asked.network, base, devices, asked.global_batch, device, system, given
-                )
+                    asked.network, base, devices, asked.batch(devices) or 1, device, system, given,
+                    1 if asked.scaling else planning.BEST,
+                )  # fmt: skip
                 steps += result.best
                 sentences.append(render.searched(result, device.slug, devices))
     if not steps:
         say("\n".join(f"perfmodel: {sentence}" for sentence in sentences))
         raise click.exceptions.Exit(1)
-    costs = [cost(run, step, load(step.device)) for step in steps if run.tokens]
-    report = render.several(steps, [], asked.convention, costs)
-    return replace(report, notes=[*report.notes, *sentences])
+    return steps, sentences
 
 
 def _steps(asked: Asked, grid: Grid) -> tuple[list[Step], list[tuple[str, str]]]:
@@ -220,7 +238,8 @@ def _steps(asked: Asked, grid: Grid) -> tuple[list[Step], list[tuple[str, str]]]
     from perfmodel.training.step import check
 
     def planned(sizes: Mapping[str, Any]) -> Plan:
-        return Plan.over(**{name: value for name, value in sizes.items() if name != "device"})
+        own = {name: value for name, value in sizes.items() if name != "device"}
+        return Plan.over(**{"global_batch": asked.batch(sizes["devices"]), **own})
 
     def model(place: Device | System) -> tuple[Network, Device, System | None]:
         if isinstance(place, System):
@@ -229,6 +248,8 @@ def _steps(asked: Asked, grid: Grid) -> tuple[list[Step], list[tuple[str, str]]]
 
     def checked(sizes: dict[str, Any], name: str, size: int) -> None:
         """Raise `PerfmodelError` where a plan with another size is impossible too."""
+        if name not in (*Plan.__dataclass_fields__, "devices", "global_batch"):
+            return  # a size that follows from others, such as micro-batches
         network, device, system = model(sizes["device"])
         check(network, planned({**sizes, name: size}), device, system)
 
@@ -254,11 +275,13 @@ def _steps(asked: Asked, grid: Grid) -> tuple[list[Step], list[tuple[str, str]]]
     return steps, refused
 
 
-def _chart(steps: list[Step], several: bool, page: Page) -> Chart:
-    """The chart of a grid of plans, or of one plan's pipeline."""
+def _chart(asked: Asked, steps: list[Step], several: bool, page: Page) -> Chart:
+    """The chart of a grid of plans, of one plan's pipeline, or of how plans scale."""
     from perfmodel.render.html.figures import chart_of
     from perfmodel.render.timeline import timeline_chart
 
+    if asked.scaling:
+        return render.scaling_chart(steps, scaled(steps), asked.scaling, page)
     if several:
         return chart_of(render.several(steps, [], USUAL), page=page)
     if steps[0].timeline is not None:

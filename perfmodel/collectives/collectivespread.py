@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from perfmodel import yamltable
 from perfmodel.collectives.collectiveprediction import CollectiveKnown, DeviceKnown
@@ -37,15 +35,10 @@ def known(device: str, architecture: str, library: str, *, link_fitted: bool) ->
     )
 
 
-def families(algorithms: Iterable[str], protocols: Iterable[str]) -> np.ndarray:
-    """The table row of each collective: its algorithm and its protocol."""
-    return np.array([f"{a} {p}" for a, p in zip(algorithms, protocols, strict=True)], dtype=object)
-
-
 def ends(what: CollectiveKnown, method: Method) -> tuple[float, float]:
     """Low and high end over the prediction, as natural logarithms."""
-    (family,) = families([method.algorithm], [method.protocol])
-    key = "unseen" if what.device == "unseen" else "fitted"
+    family = f"{method.algorithm} {method.protocol}"
+    key = "fitted" if what.device == "fitted" else "unseen"
     low, high = table()[key].get(family, (-_GUESS, _GUESS))
     if what.link == "unseen" or what.library == "assumed":
         return min(low, -_GUESS), max(high, _GUESS)

@@ -100,16 +100,17 @@ class _Answers:
             if mask.any():
                 part = Exchange(exchange.op, links, bytes_[mask], share)
                 terms = times.terms(method, part, self.machine)
-                self._put(index[mask], method, self._call_terms(terms, part.bytes), knowledge)
+                terms = self._call_terms(method, terms, part.bytes)
+                self._put(index[mask], method, terms, knowledge)
 
-    def _call_terms(self, terms: times.Terms, bytes_: np.ndarray) -> times.Terms:
+    def _call_terms(self, method: Method, terms: times.Terms, bytes_: np.ndarray) -> times.Terms:
         """The terms of an eager call: a copy of the buffer, and what the host takes beyond the
         device."""
         if not self.eager:
             return terms
-        device = self.machine.device
-        base = {**terms, "hbm": terms.get("hbm", 0.0) + 2 * bytes_ / device.hbm_bytes_per_s}
-        host = custom.call_seconds(device) - times.total(base)
+        base = {**terms, "hbm": terms.get("hbm", 0.0) + self.machine.copied(bytes_)}
+        call = custom.call_seconds(self.machine.device, self.library, method)
+        host = call - times.total(base)
         return {**base, "host": np.maximum(host, 0.0)}
 
     def _knowledge(self, *, fitted: bool) -> CollectiveKnown:

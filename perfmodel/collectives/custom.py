@@ -62,9 +62,14 @@ def kernels(library: str, op: str, route: Route, architecture: str) -> list[tupl
     for entry in libraries()[library]["kernels"]:
         limits = entry.get("by", {}).get(architecture, entry["below"])
         if entry["algorithm"] != "multimem" or route.inner.level.reduces:
-            pairs.append(
-                (Method(entry["algorithm"], entry["protocol"]), limits.get(route.ranks, 0))
+            method = Method(
+                entry["algorithm"],
+                entry["protocol"],
+                entry.get("in_flight_bytes", table()["in_flight_bytes"]),
+                entry.get("gathers", entry["protocol"]),
+                entry.get("copies", 0),
             )
+            pairs.append((method, limits.get(route.ranks, 0)))
     return pairs
 
 
@@ -74,8 +79,11 @@ def choice(limits: list[float], bytes_: np.ndarray) -> np.ndarray:
     return np.where(runs.any(axis=0), runs.argmax(axis=0), -1)
 
 
-def call_seconds(device: Device) -> float:
-    """Host time of an eager call, by the link to the host's processor."""
+def call_seconds(device: Device, library: str, method: Method) -> float:
+    """Host time of an eager call, by the link to the host's processor, the library and the kernels
+    that copy."""
     by_link: Mapping[str, float] = table()["call_seconds"]
     link = device.links.host if device.links else None
-    return by_link.get(link.name if link else "", by_link["usual"])
+    seconds = by_link.get(link.name if link else "", by_link["usual"])
+    call = libraries().get(library, {}).get("call", 1.0)
+    return float(seconds * (call + table()["copy_call"] * method.copies))

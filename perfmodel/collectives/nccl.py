@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from perfmodel import yamltable
-from perfmodel.collectives.route import Route
+from perfmodel.collectives.route import Crossing, Route
 
 Protocol = Literal["LL", "LL128", "Simple", "pull", "push"]
 
@@ -33,6 +33,12 @@ class Method:
     """LL: a flag with every 4 bytes; LL128: a flag with every 120; Simple: whole chunks with a
     handshake; pull: loads from peers' memory between barriers; push: stores to it, values being
     their own flags."""
+    in_flight_bytes: int = 0
+    """Bytes that a kernel which pulls has in flight for each peer."""
+    gathers: Protocol = "pull"
+    """How a two-shot kernel that pulls its terms passes on the sums."""
+    copies: int = 0
+    """Kernels beside it that copy the whole buffer: into registered memory, and back."""
 
 
 PROTOCOLS: tuple[Protocol, ...] = ("LL", "LL128", "Simple")
@@ -75,8 +81,37 @@ def expected(
     rate = _bus_bytes_per_s(method, route, architecture)
     if ring:
         rate *= route.ranks / _steps(op, route.ranks)
-    latency = _ring_us(method, op, route) if ring else _tree_us(method, route)
-    return latency * _MICRO + bytes_ / (rate if ring else rate / 2)
+    facts = table()
+    base, each = ("base_us", "hop_us") if ring else ("tree_base_us", "tree_hop_us")
+    latency = facts[base][method.protocol] + sum(
+        count * facts[each][item.level.medium][method.protocol]
+        for count, item in hops(method, op, route)
+    )
+    return np.asarray(latency * _MICRO + bytes_ / (rate if ring else rate / 2))
+
+
+def channels(architecture: str) -> int:
+    """Blocks that carry a ring."""
+    blocks: Mapping[str, int] = table()["channels"]
+    return blocks.get(architecture, blocks["usual"])
+
+
+def nvls_chunks(route: Route, bytes_: np.ndarray, architecture: str) -> np.ndarray:
+    """Bytes of a chunk that the switch adds up for each of `bytes_`."""
+    sizes = table()["nvls_chunks"]["node" if route.one_node else "nodes"]
+    streams = _nvls_streams(route, architecture)
+    fits = [bytes_ >= rounds * streams * chunk for chunk, rounds in sizes]
+    return np.asarray(np.select(fits, [chunk for chunk, _ in sizes]))
+
+
+def nvls_rounds(route: Route, bytes_: np.ndarray, architecture: str) -> np.ndarray:
+    """Rounds in which every channel and rank sends one chunk through the switch."""
+    chunks = nvls_chunks(route, bytes_, architecture)
+    return np.asarray(np.ceil(bytes_ / (_nvls_streams(route, architecture) * chunks)))
+
+
+def _nvls_streams(route: Route, architecture: str) -> int:
+    return int(table()["nvls_channels"][architecture]) * route.inner.fan
 
 
 def _switch_adds_up(route: Route, dtype: str, architecture: str) -> bool:
@@ -119,25 +154,16 @@ def _bus_bytes_per_s(method: Method, route: Route, architecture: str) -> float:
     return min(rate, limit * _GIGA)
 
 
-def _ring_us(method: Method, op: str, route: Route) -> float:
-    facts = table()
-    passes = 2 if op == "all-reduce" else 1
-    hops = sum(
-        item.ring_hops * facts["hop_us"][item.level.medium][method.protocol]
+def hops(method: Method, op: str, route: Route) -> list[tuple[float, Crossing]]:
+    """Successive hops at each level: around a ring, or along a tree, up and down, that is a chain
+    inside a node and binary between nodes."""
+    if method.algorithm == "ring":
+        passes = 2 if op == "all-reduce" else 1
+        return [(passes * item.ring_hops, item) for item in route.crossings]
+    return [
+        (2 * (item.fan - 1 if item.level.medium != "network" else math.log2(item.fan)), item)
         for item in route.crossings
-    )
-    return float(facts["base_us"][method.protocol] + passes * hops)
-
-
-def _tree_us(method: Method, route: Route) -> float:
-    """Latency of a tree: a chain inside a node, a binary tree between nodes, up and down."""
-    facts = table()
-    hops = sum(
-        (item.fan - 1 if item.level.medium != "network" else math.log2(item.fan))
-        * facts["tree_hop_us"][item.level.medium][method.protocol]
-        for item in route.crossings
-    )
-    return float(facts["tree_base_us"][method.protocol] + 2 * hops)
+    ]
 
 
 def _nvls(op: str, route: Route, bytes_: np.ndarray, architecture: str) -> np.ndarray:

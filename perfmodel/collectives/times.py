@@ -4,27 +4,32 @@ With P ranks, n bytes, s successive messages of a rank, and links at rate B (`ro
 
     ring       start + s·α + sent/B + (n/P)/C          each message waits for the one before
     tree       start + 2·(chains + log₂ N)·α + 2n/B    two trees, up and down (Sanders et al. 2009)
-    nvls       start + n/B_switch                      each rank sends n once and receives n once
-    pairwise   start + (1 + (P − 1)/2)·α + sent/B + (n/P)/C
-               LL: one α more for each 4 KiB of a message; Simple: no α beside its start
+    nvls       start + rounds·P·λ + (1 + 1/P)·n/B      sends n, and its share of the sums
+    pairwise   start + (1 + (P − 1)/2)·α + sent/B      LL: one α more for each 4 KiB of a message
+               start + max(sent/B + chunks/C, 2n/C)    Simple: the last chunks are copied out
     one-shot   start + β + (P − 1)·n/B                 reads every buffer
-    two-shot   start + β + α_Simple + sent/B + (n/P)/C
-    multimem   start + β + α_Simple + n/B_switch
+    two-shot   start + β + φ + sent/B + (n/P)/C
+    multimem   start + β + φ + n/B_switch
 
 `sent` and s come from `counts`. C is the rate at which the blocks of a collective copy: a ring's
 last message is in a buffer and is copied out after all transfers. LL moves as many bytes of flags
 as of data, and copies at that rate too. α is a hop of the protocol: its instructions, which scale
 with the clock, and the latency of the level, as often as a hop crosses it (`Machine.hop`).
 
-An all-to-all passes every byte through its blocks, the rank's own message too, so that it takes n/C
-at least. β is a store's hop for a kernel that pushes; for one that pulls two barriers and a load,
-with few bytes in flight for each peer (`_load_rate`).
+A switch adds up in rounds, a chunk of each channel and rank, and the blocks wait for the chunks of
+one rank after another, each a crossing λ (`nccl.nvls_rounds`). An all-to-all passes every byte
+through its blocks, the rank's own message too, so that it takes 2n/C at least: sent and received
+bytes share them.
+
+β is a store's hop for a kernel that pushes; for one that pulls two barriers and a load, with few
+bytes in flight for each peer. φ is a barrier behind a fence: a store's hop, and the fence's way
+there and back.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,12 +83,10 @@ class Machine:
         """Ratio of instruction times on this device to those at 1.75 GHz."""
         return CLOCK_HZ / self.device.boost_hz
 
-    @property
-    def copy_bytes_per_s(self) -> float:
-        """Bytes a second that the blocks of a collective copy; device memory reads and writes each
-        byte."""
-        blocks = self.values["copy_bytes_per_cycle"] * self.device.boost_hz
-        return min(blocks, self.device.hbm_bytes_per_s / 2)
+    def copy_bytes_per_s(self, blocks: float) -> float:
+        """Bytes a second that blocks copy; device memory reads and writes each byte."""
+        rate = blocks * self.values["block_bytes_per_cycle"] * self.device.boost_hz
+        return min(rate, self.device.hbm_bytes_per_s / 2)
 
     def start(self, name: str, route: Route) -> float:
         """Seconds of a start: a time at 1.75 GHz, and what the links' latency adds to it."""
@@ -106,15 +109,23 @@ class Machine:
         seconds += CROSSINGS[protocol] * beyond_usual(crossing)
         return max(float(seconds), crossing.level.latency.si)
 
+    def fence(self, crossing: Crossing) -> float:
+        """Seconds of a barrier behind a fence: the fence's way there and back, and a store."""
+        return self.hop("push", crossing) + 2 * crossing.level.latency.si
+
+    def copied(self, bytes_: np.ndarray) -> np.ndarray:
+        """Seconds of a kernel of all units that copies a buffer."""
+        return 2 * bytes_ / self.device.hbm_bytes_per_s
+
     def rate(self, crossing: Crossing) -> float:
         """Achieved bytes a second of a rank's links at a level."""
         return crossing.bytes_per_s * self.values[f"{crossing.level.medium}_share"]
 
     def switch_bytes_per_s(self, crossing: Crossing) -> float:
-        """Achieved bytes a second of a rank through a switch that adds up."""
+        """Bytes a second of a buffer through a switch that adds up, as NCCL reckons with."""
         facts = nccl.table()
         share = facts["bandwidth_share"]["fabric"] * facts["nvls_share"][self.architecture]
-        return float(crossing.bytes_per_s * share * self.values["switch_share"])
+        return float(crossing.bytes_per_s * share)
 
     def slowest(self, route: Route) -> tuple[str, float]:
         """The level that bounds a ring through all ranks, and its bytes a second for each rank."""
@@ -173,61 +184,48 @@ def total(found: Terms) -> np.ndarray:
 
 
 def _ring(method: Method, exchange: Exchange, machine: Machine) -> Terms:
-    passes = 2 if exchange.op == "all-reduce" else 1
-    hops = [(passes * item.ring_hops, item) for item in exchange.route.crossings]
-    message = exchange.message_bytes
-    waits = _hop_terms(method.protocol, exchange.route, hops, message, machine)
+    waits = _waits(method, exchange, machine, "hop_us")
     level, rate = machine.slowest(exchange.route)
     rate *= nccl.table()["protocol_share"][method.protocol]
+    message = exchange.message_bytes
     if method.protocol == "LL":
         return {**waits, level: (exchange.sent_bytes + message) / rate}
-    copy = message / machine.copy_bytes_per_s
+    copy = message / machine.copy_bytes_per_s(nccl.channels(machine.architecture))
     return {**waits, level: exchange.sent_bytes / rate, "hbm": copy}
 
 
 def _tree(method: Method, exchange: Exchange, machine: Machine) -> Terms:
-    """A chain inside a node and a binary tree between nodes, up and down."""
-    hops = [
-        (2 * (item.fan - 1 if item.level.medium != "network" else math.log2(item.fan)), item)
-        for item in exchange.route.crossings
-    ]
-    route = exchange.route
-    waits = _hop_terms(method.protocol, route, hops, exchange.message_bytes, machine, "tree_hop_us")
-    level, rate = machine.slowest(route)
+    level, rate = machine.slowest(exchange.route)
     rate *= nccl.table()["protocol_share"][method.protocol]
-    return {**waits, level: 2 * exchange.bytes / rate}
+    return {**_waits(method, exchange, machine, "tree_hop_us"), level: 2 * exchange.bytes / rate}
 
 
-def _hop_terms(
-    protocol: Protocol,
-    route: Route,
-    hops: Sequence[tuple[float, Crossing]],
-    message_bytes: np.ndarray,
-    machine: Machine,
-    table: str = "hop_us",
-) -> Terms:
-    """Start and hops of a protocol, with a number of hops at each level.
+def _waits(method: Method, exchange: Exchange, machine: Machine, table: str) -> Terms:
+    """Start and hops of a ring or a tree; `table` has NCCL's hops.
 
     LL takes longer once every thread has data (`crowding`); LL128 serves larger messages and always
     does.
     """
+    route, protocol = exchange.route, method.protocol
+    hops = nccl.hops(method, exchange.op, route)
     seconds = sum(count * machine.hop(protocol, item, table) for count, item in hops)
     if protocol == "Simple":
         start = machine.start("simple_start", route)
         return {"start": np.asarray(start), "hops": np.asarray(seconds)}
-    full = np.ones(message_bytes.shape)
+    full = np.ones(exchange.bytes.shape)
     if protocol == "LL":
-        full = np.minimum(message_bytes / CROWDED_BYTES, 1.0)
+        full = np.minimum(exchange.message_bytes / CROWDED_BYTES, 1.0)
     crowd = 1.0 + machine.values["crowding"] * full
     return {"start": machine.start("start", route) * crowd, "hops": seconds * crowd}
 
 
 def _nvls(method: Method, exchange: Exchange, machine: Machine) -> Terms:
-    """Through the switch; between nodes a tree, with a share of the data on each network
-    adapter."""
+    """Through the switch, to which a rank sends everything and its share of the sums; between nodes
+    a tree, with a share of the data on each network adapter."""
     inner = exchange.route.inner
-    level, rate = inner.level.name, machine.switch_bytes_per_s(inner)
-    hops = 0.0
+    level, rate = inner.level.name, machine.rate(inner) / (1 + 1 / inner.fan)
+    rounds = nccl.nvls_rounds(exchange.route, exchange.bytes, machine.architecture)
+    hops = rounds * inner.fan * inner.level.latency.si
     for item in exchange.route.outer:
         hops += 2 * math.log2(item.fan) * machine.hop("Simple", item)
         beyond = machine.rate(item) * item.doors
@@ -235,7 +233,7 @@ def _nvls(method: Method, exchange: Exchange, machine: Machine) -> Terms:
             level, rate = item.level.name, beyond
     return {
         "start": np.asarray(machine.start("switch_start", exchange.route)),
-        "hops": np.asarray(hops),
+        "hops": hops,
         level: exchange.bytes / rate,
     }
 
@@ -267,13 +265,15 @@ def _pairwise(method: Method, exchange: Exchange, machine: Machine) -> Terms:
     # A rank that only receives copies a chunk out while the next one arrives.
     if exchange.op != "all-to-all":
         return {"start": np.asarray(start), "hops": hops, level: times[level]}
-    copy = message / machine.copy_bytes_per_s
-    blocks = exchange.bytes / machine.copy_bytes_per_s - times[level]
+    facts = nccl.table()
+    copy_bytes_per_s = machine.copy_bytes_per_s(facts["peer_channels"])
+    chunks = np.minimum(exchange.bytes, facts["peer_channels"] * facts["peer_chunk_bytes"])
+    blocks = 2 * exchange.bytes / copy_bytes_per_s - times[level]
     return {
         "start": np.asarray(start),
         "hops": hops,
         level: times[level],
-        "hbm": np.maximum(copy, blocks),
+        "hbm": np.maximum(chunks / copy_bytes_per_s, blocks),
     }
 
 
@@ -281,60 +281,58 @@ def _one_shot(method: Method, exchange: Exchange, machine: Machine) -> Terms:
     level, rate = machine.slowest(exchange.route)
     peers = exchange.route.ranks - 1
     rate *= machine.values["direct_share"]
+    hops = machine.hop("push", exchange.route.crossings[-1])
     if method.protocol == "pull":
-        rate = min(rate, peers * _load_rate(exchange.route, machine))
-    return {**_handshake(method, exchange.route, machine), level: peers * exchange.bytes / rate}
+        load = machine.hop("pull", exchange.route.crossings[-1])
+        rate, hops = min(rate, peers * method.in_flight_bytes / load), 2 * hops + load
+    return _direct(method, exchange, machine, hops, {level: peers * exchange.bytes / rate})
 
 
 def _two_shot(method: Method, exchange: Exchange, machine: Machine) -> Terms:
-    """Its middle barrier waits until stores are visible, like the handshake of Simple.
+    """Sums, a barrier behind a fence, and the sums to everyone.
 
-    A kernel that pulls loads from all peers at once to sum, and from one after another to gather,
-    because each load's value is stored before the next load.
+    A kernel that pulls loads from all peers at once to sum. It gathers from one after another,
+    because each load's value is stored before the next load: a load's latency for each peer.
     """
-    route = exchange.route
+    route, message = exchange.route, exchange.message_bytes
     level, link = machine.slowest(route)
-    reduction = gather = link * machine.values["direct_share"]
+    link *= machine.values["direct_share"]
+    peers, barrier = route.ranks - 1, machine.hop("push", route.crossings[-1])
+    hops = barrier + machine.fence(route.crossings[-1])
+    seconds = exchange.sent_bytes / link
     if method.protocol == "pull":
-        one_peer = _load_rate(route, machine)
-        reduction, gather = min(reduction, (route.ranks - 1) * one_peer), min(gather, one_peer)
-    handshake = _handshake(method, route, machine)
-    return {
-        "start": handshake["start"],
-        "hops": handshake["hops"] + machine.hop("Simple", route.crossings[-1]),
-        level: exchange.sent_bytes / 2 * (1 / reduction + 1 / gather),
-        "hbm": exchange.message_bytes / machine.copy_bytes_per_s,
-    }
+        load = machine.hop("pull", route.crossings[-1])
+        loads = np.maximum(message / method.in_flight_bytes, 1.0) * load
+        half = exchange.sent_bytes / 2 / link
+        gather = half
+        if method.gathers == "pull":
+            gather = np.maximum(half, peers * loads)
+            hops += peers * load
+        hops += barrier + load
+        seconds = np.maximum(half, loads) - load + gather
+        seconds -= peers * load if method.gathers == "pull" else 0.0
+    copy = message / machine.copy_bytes_per_s(custom.table()["blocks"])
+    return _direct(method, exchange, machine, hops, {level: np.maximum(seconds, 0.0), "hbm": copy})
 
 
 def _multimem(method: Method, exchange: Exchange, machine: Machine) -> Terms:
     """Loads that the switch adds up, and stores that it sends to all."""
-    route = exchange.route
-    rate = machine.switch_bytes_per_s(route.inner) * machine.values["direct_share"]
-    handshake = _handshake(method, route, machine)
-    return {
-        "start": handshake["start"],
-        "hops": handshake["hops"] + machine.hop("Simple", route.inner),
-        route.inner.level.name: exchange.bytes / rate,
-    }
+    inner = exchange.route.inner
+    rate = machine.switch_bytes_per_s(inner) * machine.values["direct_share"]
+    hops = 2 * machine.hop("push", inner) + machine.hop("pull", inner) + machine.fence(inner)
+    return _direct(method, exchange, machine, hops, {inner.level.name: exchange.bytes / rate})
 
 
-def _handshake(method: Method, route: Route, machine: Machine) -> Terms:
-    """Start of a framework's kernel, which does not depend on the clock, and its hops: a store, or
-    a load between two barriers."""
-    outermost = route.crossings[-1]
-    start = machine.values["direct_start"] + START_CROSSINGS * beyond_usual(outermost)
-    hops = machine.hop("push", outermost)
-    if method.protocol == "pull":
-        hops = 2 * hops + machine.hop("pull", outermost)
-    return {"start": np.asarray(start), "hops": np.asarray(hops)}
-
-
-def _load_rate(route: Route, machine: Machine) -> float:
-    """Bytes a second of loads from one peer: those in flight over a load's latency (Little's
-    law)."""
-    in_flight: float = custom.table()["in_flight_bytes"]
-    return in_flight / machine.hop("pull", route.crossings[-1])
+def _direct(
+    method: Method, exchange: Exchange, machine: Machine, hops: float, parts: Terms
+) -> Terms:
+    """A framework's kernel, whose start does not depend on the clock, and those that copy."""
+    each = machine.values["direct_start"]
+    start = each * (1 + method.copies)
+    start += START_CROSSINGS * beyond_usual(exchange.route.crossings[-1])
+    copies = method.copies * machine.copied(exchange.bytes)
+    hbm = parts.get("hbm", 0.0) + copies
+    return {"start": np.asarray(start), "hops": np.asarray(hops), **parts, "hbm": hbm}
 
 
 _METHODS: dict[str, Callable[[Method, Exchange, Machine], Terms]] = {

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perfmodel.collectives import collectivespread
 from perfmodel.collectives.constants import PATH, shipped
 from perfmodel.errors import TableError, exit_code
 from perfmodel.fitting.estimation import ROBUST_SCALE, bounds, intervals, movable, pulls
@@ -23,7 +22,7 @@ from perfmodel.fitting.fitted import Fitted, constants_text
 from perfmodel.hardware import load
 from perfmodel.timing.architectures import architecture_of
 from perfmodel.timing.constants import Constant
-from perfmodel.validation.collectives import FIELDS, predict_table, read
+from perfmodel.validation.collectives import FIELDS, Asked, asked, predict_table, read
 from perfmodel.validation.judging import report as judged
 from perfmodel.validation.pages import between
 from perfmodel.validation.scores import csv_text
@@ -37,17 +36,18 @@ AXES = ("device", "library", "source", "collective", "ranks")
 # Columns of a group. Rows of one group are nearly repetitions, so each group has equal weight.
 _GROUP = ("source", "device", "library", "collective", "ranks")
 _STEPS = 15
+_GAIN = 1e-4
 # A fold counts for a family if it leaves out at most half of this share of the family's rows.
 _MOST_OUT = 1.5
 _HEAD = """\
 # Constants of collectives. None belongs to a source, a device or a network. Fitted ones come from
-# collectives on A100 and H100 within their physical bounds; for the others the source decides.
+# collectives on A100, H100, B200 within their physical bounds; for the others the source decides.
 # Written by python -m perfmodel.fitting.collectives.
 """
 _SPREAD_HEAD = """\
 # How far collectives lay from their prediction that the constants had not seen: 10th and 90th
 # percentile of ln(measured / predicted), by algorithm and protocol. fitted: their library, kind of
-# collective or number of ranks left out; unseen: their device. Written by
+# collective or number of ranks left out; unseen: their device, as wide both ways. Written by
 # python -m perfmodel.fitting.collectives.
 """
 
@@ -83,17 +83,23 @@ def weights(table: pd.DataFrame) -> np.ndarray:
     return np.asarray(weight / np.sqrt(np.mean(np.square(weight))))
 
 
-def errors(table: pd.DataFrame, values: Mapping[str, float]) -> np.ndarray:
-    """ln(predicted / measured) of every row."""
-    frame = predict_table(table, constants=dict(values))
-    predicted, measured = (frame[name].to_numpy(float) for name in (FIELDS.predicted, "latency_us"))
-    return np.asarray(np.log(predicted / measured))
+def errors(
+    table: pd.DataFrame, values: Mapping[str, float], questions: Sequence[Asked] = ()
+) -> np.ndarray:
+    """ln(predicted / measured) of every row; `questions` are the rows, where they are known."""
+    seconds = np.empty(len(table))
+    for part in questions or asked(table):
+        seconds[part.rows] = part.predicted(dict(values)).seconds
+    return np.asarray(np.log(seconds * 1e6 / table["latency_us"].to_numpy(float)))
 
 
-def fit(table: pd.DataFrame, constants: Sequence[Constant]) -> list[Fitted]:
+def fit(
+    table: pd.DataFrame, constants: Sequence[Constant], near: Mapping[str, float] | None = None
+) -> list[Fitted]:
     """All constants, those marked `fitted` with fitted values and 95 % intervals.
 
-    Raises `TableError` if no row is left. Needs SciPy (extra `[fit]`).
+    The search starts from the priors, or `near` other values, and stops where a step gains less
+    than 1/10,000 of the cost. Raises `TableError` if no row is left. Needs SciPy (extra `[fit]`).
     """
     from scipy.optimize import least_squares
 
@@ -102,33 +108,42 @@ def fit(table: pd.DataFrame, constants: Sequence[Constant]) -> list[Fitted]:
     free = movable(constants)
     x0, pull, weight = np.log([c.prior for c in free]), np.diag(pulls(free)), weights(table)
     start = {item.name: item.prior if item.fitted else item.value for item in constants}
+    first = x0 if near is None else np.log([near[c.name] for c in free])
+    questions = asked(table)
 
     def residuals(x: np.ndarray) -> np.ndarray:
         values = {c.name: float(np.exp(v)) for c, v in zip(free, x, strict=True)}
-        return np.concatenate([weight * errors(table, {**start, **values}), pull @ (x - x0)])
+        return np.concatenate(
+            [weight * errors(table, {**start, **values}, questions), pull @ (x - x0)]
+        )
 
     solution = least_squares(
         residuals,
-        x0,
+        first,
         bounds=bounds(free),
         loss="soft_l1",
         f_scale=ROBUST_SCALE / 3,
         diff_step=np.full(len(free), 1e-3),
         max_nfev=_STEPS,
+        ftol=_GAIN,
     )
     slopes, misfit = np.asarray(solution.jac), np.asarray(solution.fun)
     return intervals(constants, free, solution.x, slopes, misfit, np.diag(pull))
 
 
-def folds(table: pd.DataFrame, constants: Sequence[Constant]) -> Iterator[Fold]:
-    """A fit for each value of each axis, without the rows of that value."""
+def folds(
+    table: pd.DataFrame, constants: Sequence[Constant], near: Mapping[str, float]
+) -> Iterator[Fold]:
+    """A fit for each value of each axis, without the rows of that value; from `near` on."""
     for axis in AXES:
         for value in table[axis].unique():
             rows = np.flatnonzero(table[axis] == value)
             rest = table.drop(table.index[rows]).reset_index(drop=True)
             if rest.empty:
                 continue
-            values = {item.constant.name: item.constant.value for item in fit(rest, constants)}
+            values = {
+                item.constant.name: item.constant.value for item in fit(rest, constants, near)
+            }
             yield Fold(axis, str(value), errors(table.iloc[rows], values), rows)
 
 
@@ -148,14 +163,14 @@ def spread_of(
     table: pd.DataFrame, predicted: pd.DataFrame, found: Sequence[Fold]
 ) -> dict[str, Any]:
     """The table of ranges: devices and libraries seen, percentiles by algorithm and protocol."""
-    labels = collectivespread.families(predicted["chosen"], predicted["protocol"])
+    labels = (predicted["chosen"] + " " + predicted["protocol"]).to_numpy(object)
     weight = np.square(weights(table))
     ends = _ends(labels, weight, [f for f in found if f.axis not in ("device", "source")])
-    unseen = _ends(labels, weight, [f for f in found if f.axis == "device"])
+    unseen = _even(_ends(labels, weight, [f for f in found if f.axis == "device"]))
     common = [name for name in ends if name in unseen]
     wider = float(np.median([np.ptp(unseen[name]) / np.ptp(ends[name]) for name in common]))
     for name in ends.keys() - unseen.keys():  # only one device has them, so none can be left out
-        unseen[name] = ends[name] * max(wider, 1.0)
+        unseen.update(_even({name: ends[name] * max(wider, 1.0)}))
     return {
         "version": 1,
         "devices": sorted(table["device"].unique()),
@@ -186,6 +201,11 @@ def _ends(labels: np.ndarray, weight: np.ndarray, folds_: Sequence[Fold]) -> dic
     return result
 
 
+def _even(ends: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Ends as wide as the wider one: which way one device errs says nothing of the next."""
+    return {name: np.max(np.abs(pair)) * np.array([-1.0, 1.0]) for name, pair in ends.items()}
+
+
 def _lists(ends: Mapping[str, np.ndarray]) -> dict[str, list[float]]:
     return {name: [float(f"{end:.3f}") for end in ends[name]] for name in sorted(ends)}
 
@@ -200,19 +220,19 @@ def groups(predicted: pd.DataFrame) -> pd.DataFrame:
 
 def coverage(table: pd.DataFrame, predicted: pd.DataFrame, found: Sequence[Fold]) -> str:
     """Coverage of ranges on each device left out, with ranges from the other devices' errors."""
-    labels = collectivespread.families(predicted["chosen"], predicted["protocol"])
+    labels = (predicted["chosen"] + " " + predicted["protocol"]).to_numpy(object)
     weight, devices = np.square(weights(table)), [f for f in found if f.axis == "device"]
     lines = []
     for fold in devices:
-        ends = _ends(labels, weight, [f for f in devices if f is not fold])
+        ends = _even(_ends(labels, weight, [f for f in devices if f is not fold]))
         mask = np.array([label in ends for label in labels[fold.rows]])
         low, high = (
             np.array([ends[label][side] for label in labels[fold.rows[mask]]]) for side in (0, 1)
         )
         misses = -fold.errors[mask]
-        share = np.mean((np.minimum(low, 0) <= misses) & (misses <= np.maximum(high, 0)))
+        share = np.mean((low <= misses) & (misses <= high))
         lines.append(f"{share:.0%} of {mask.sum()} on {fold.value}")
-    return f"Ranges made of the other device's errors alone hold {', '.join(lines)}."
+    return f"Ranges made of the other devices' errors alone hold {', '.join(lines)}."
 
 
 def _quantiles(values: np.ndarray, weight: np.ndarray, shares: Sequence[float]) -> list[float]:
@@ -251,7 +271,7 @@ def _main(arguments: Sequence[str] | None) -> None:
     table = usable(read(args.table))
     constants = fit(table, shipped())
     values = {item.constant.name: item.constant.value for item in constants}
-    folds_ = [*folds(table, shipped())]
+    folds_ = [*folds(table, shipped(), values)]
     in_sample = Fold("nothing", "", errors(table, values), np.arange(len(table)))
     predicted = predict_table(table, constants=values)
     parts = [report([in_sample, *folds_]), coverage(table, predicted, folds_)]

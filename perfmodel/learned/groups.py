@@ -6,12 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from perfmodel import yamltable
 from perfmodel.algorithms import Problem
+from perfmodel.columns import Column, Result
 from perfmodel.count import compulsory_bytes
 from perfmodel.entries import Misfit, made
 from perfmodel.errors import PerfmodelError
@@ -28,28 +29,28 @@ _PIECE = 4096  # problems that are corrected together
 
 
 @dataclass(frozen=True)
-class Group:
+class Group(Result):
     """A correction of one family of operators by one framework on one architecture."""
 
-    framework: str
+    framework: Annotated[str, Column("framework")]
     """Beginning of the names of its implementations: vllm, torch, triton."""
-    family: str
+    family: Annotated[str, Column("family")]
     """The operator, with phase and direction: attention-decode-fwd."""
-    architecture: str
+    architecture: Annotated[str, Column("architecture")]
     """Architecture of its devices."""
     kernels: tuple[str, ...]
     """Kernels that its runs were modelled as."""
     devices: tuple[str, ...]
     """Devices of its runs."""
-    start_us: float
+    start_us: Annotated[float, Column("start us", show="{:.2f}", place=1)]
     """Microseconds that every call takes beyond the model."""
-    factor: float
+    factor: Annotated[float, Column("factor", show="{:.3f}", place=1)]
     """Measured over modelled time of long calls."""
-    rows: int
+    rows: Annotated[int, Column("runs")]
     """Number of runs that it was learned from."""
-    before: float
+    before: Annotated[float, Column("model off", show="{:.1%}", place=2)]
     """Median of |ln(measured / model)| of its runs."""
-    after: float
+    after: Annotated[float, Column("left out", show="{:.1%}", place=2)]
     """The same, each run corrected by what all others teach."""
     signal: float
     """How far residuals are from zero, in ln (`regression`)."""

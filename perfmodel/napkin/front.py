@@ -10,15 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from perfmodel.algorithms.algorithm import Algorithm
+from perfmodel.columns import Column
 from perfmodel.count import count
 from perfmodel.count.cost import Elements
 from perfmodel.errors import ProblemError
 from perfmodel.napkin.fusion import groups, part
-from perfmodel.napkin.nests import Nest, held, nests, schedule
+from perfmodel.napkin.nests import Nest, Tiled, held, nests, schedule
 from perfmodel.napkin.tiles import COLUMNS, all_of
 from perfmodel.units import binary
 
@@ -26,16 +28,12 @@ Tiles = dict[str, int]
 
 
 @dataclass(frozen=True)
-class Choice:
+class Choice(Tiled):
     """One nest and tiling of a kernel."""
 
-    nest: Nest
-    """Its loop nest."""
-    tiles: Tiles
-    """Tile of each axis."""
-    held_bytes: float
+    held_bytes: Annotated[float, Column("held", show="binary", place=1)]
     """Bytes held by a block."""
-    moved_bytes: float
+    moved_bytes: Annotated[float, Column("moved")]
     """Bytes moved by all blocks."""
 
 

@@ -13,16 +13,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from perfmodel.algorithms.declaration import Case
+from perfmodel.columns import Column
 from perfmodel.count import KernelCost
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
 from perfmodel.napkin.fit import Layout, Target
 from perfmodel.napkin.fusion import groups, part
-from perfmodel.napkin.nests import Nest, nests, sliced_axes
+from perfmodel.napkin.nests import Tiled, nests, sliced_axes
 from perfmodel.schedules.schedule import Schedule
 from perfmodel.timing.constants import Constants, default
 from perfmodel.timing.kernel import time_kernel
@@ -36,28 +38,24 @@ _ROUNDING = 1 - 1e-9
 
 
 @dataclass(frozen=True)
-class Mapped:
+class Mapped(Tiled):
     """The fastest kernel found for some steps."""
 
     part: Part
     """The kernel with its tiles, ready to be timed in a plan."""
-    nest: Nest
-    """Its loop nest."""
-    tiles: Mapping[str, int]
-    """Tile of each axis."""
-    seconds: float
+    seconds: Annotated[float, Column("time", key="time_us", scale=1e6)]
     """Predicted time."""
     terms: Mapping[str, float]
     """Seconds of each resource."""
     bytes: Mapping[str, float]
     """Bytes that cross into each level."""
-    shared_bytes: float
+    shared_bytes: Annotated[float, Column(place=2)]
     """Bytes of shared memory of a block."""
-    register_bytes: float
+    register_bytes: Annotated[float, Column(place=2)]
     """Bytes of registers of a block."""
-    threads: int
+    threads: Annotated[int, Column("threads", rank=3, place=2)]
     """Threads of a block."""
-    stages: int
+    stages: Annotated[int, Column("buffers", rank=4, place=2)]
     """Buffers that streamed tensors pass through."""
     nests: int
     """Number of loop nests that were tried."""
@@ -69,9 +67,19 @@ class Mapped:
     """Number of tilings that the bound did not rule out."""
 
     @property
-    def limiter(self) -> str:
+    def limiter(self) -> Annotated[str, Column("limiter", place=1)]:
         """Name of the largest term."""
         return max(self.terms, key=lambda name: self.terms[name])
+
+    @property
+    def hbm_bytes(self) -> Annotated[float, Column("memory", rank=1, place=1)]:
+        """Bytes that cross into the device's memory."""
+        return self.bytes["hbm"]
+
+    @property
+    def l2_bytes(self) -> Annotated[float, Column("L2", rank=2, place=1)]:
+        """Bytes that cross into the L2."""
+        return self.bytes["l2"]
 
 
 @dataclass(frozen=True)

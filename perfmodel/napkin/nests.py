@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
-from typing import Any
+from typing import Annotated, Any
 
 from perfmodel.algorithms.algorithm import Algorithm
 from perfmodel.arithmetic import Number, maximum
+from perfmodel.columns import Column, Result
 from perfmodel.count import rule
 from perfmodel.count.cost import Elements, to_bytes
 from perfmodel.elements import ElementType
@@ -44,6 +45,33 @@ class Nest:
         blocks = " ".join(axis for axis in self.grid if axis not in self.single)
         loops = " › ".join(self.stream)
         return f"{' + '.join(self.steps)}: blocks over {blocks or 'nothing'}, stream {loops or '-'}"
+
+
+@dataclass(frozen=True)
+class Tiled(Result):
+    """Fused steps under a loop nest with its tiles."""
+
+    nest: Nest
+    """Its loop nest."""
+    tiles: Annotated[Mapping[str, int], Column(place=3)]
+    """Tile of each axis."""
+
+    @property
+    def kernel(self) -> Annotated[str, Column("kernel", fold=16, place=-1)]:
+        """The steps."""
+        return " + ".join(self.nest.steps)
+
+    @property
+    def blocks(self) -> Annotated[str, Column("blocks", fold=12, place=-1)]:
+        """Grid axes with their tiles: "g q/128"."""
+        tiles = self.tiles
+        axes = (f"{axis}/{tiles[axis]}" if axis in tiles else axis for axis in self.nest.grid)
+        return " ".join(axes) or "-"
+
+    @property
+    def stream(self) -> Annotated[str, Column("stream", fold=12, place=-1)]:
+        """Streamed axes with their tiles, outermost first."""
+        return " › ".join(f"{axis}/{self.tiles[axis]}" for axis in self.nest.stream) or "-"
 
 
 def units(algorithm: Algorithm) -> dict[str, ElementType]:

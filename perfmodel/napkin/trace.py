@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -16,37 +15,6 @@ from perfmodel.units import binary, si
 from perfmodel.units import seconds as duration
 
 _SHOWN = 8  # fusions listed
-
-
-def rows(found: Mapping_) -> list[dict[str, Any]]:
-    """A row per kernel of the fastest schedule."""
-    return [
-        {
-            "kernel": " + ".join(item.nest.steps),
-            "blocks": blocks(item.nest.grid, item.tiles),
-            "stream": loops(item.nest.stream, item.tiles),
-            "time_us": item.seconds * 1e6,
-            "limiter": item.limiter,
-            "hbm_bytes": item.bytes["hbm"],
-            "l2_bytes": item.bytes["l2"],
-            "shared_bytes": item.shared_bytes,
-            "register_bytes": item.register_bytes,
-            "threads": item.threads,
-            "stages": item.stages,
-            "tiles": dict(item.tiles),
-        }
-        for item in found.kernels
-    ]
-
-
-def blocks(axes: Sequence[str], tiles: Mapping[str, int]) -> str:
-    """Grid axes with their tiles: "g q/128"."""
-    return " ".join(f"{axis}/{tiles[axis]}" if axis in tiles else axis for axis in axes) or "-"
-
-
-def loops(axes: Sequence[str], tiles: Mapping[str, int]) -> str:
-    """Streamed axes with their tiles, outermost first."""
-    return " › ".join(f"{axis}/{tiles[axis]}" for axis in axes) or "-"
 
 
 def sentences(found: Mapping_, *, full: bool = False) -> Iterator[str]:
@@ -72,8 +40,8 @@ def _search_text(best: Mapped | str) -> str:
         return best
     return (
         f"{best.nests} nests, {best.candidates} tilings, {best.fitting} fit, {best.timed} timed; "
-        f"best blocks over {blocks(best.nest.grid, best.tiles)}, stream "
-        f"{loops(best.nest.stream, best.tiles)}: {_time(best.seconds)}, {best.limiter}"
+        f"best blocks over {best.blocks}, stream {best.stream}: {_time(best.seconds)}, "
+        f"{best.limiter}"
     )
 
 
@@ -160,21 +128,6 @@ def _unfused_cuts(case: Case) -> list[tuple[str, ...]]:
 
 def _outputs(case: Case, steps: Sequence[str]) -> set[str]:
     return {name for s in steps for name in case.algorithm.step(s).outputs}
-
-
-def least_rows(least: Least) -> list[dict[str, Any]]:
-    """A row per kernel of the schedule with least traffic."""
-    return [
-        {
-            "kernel": " + ".join(choice.nest.steps),
-            "blocks": blocks(choice.nest.grid, choice.tiles),
-            "stream": loops(choice.nest.stream, choice.tiles),
-            "moved_bytes": choice.moved_bytes,
-            "held_bytes": choice.held_bytes,
-            "tiles": dict(choice.tiles),
-        }
-        for choice in least.choices
-    ]
 
 
 def least_sentences(least: Least) -> Iterator[str]:

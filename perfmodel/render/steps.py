@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from perfmodel.columns import DIFFERS, columns_of
 from perfmodel.networks.expand import parameter_count
 from perfmodel.networks.finetuning import FineTuning
+from perfmodel.render.bars import Bar, Bars, bars_chart
+from perfmodel.render.chart import Chart
+from perfmodel.render.page import Page
 from perfmodel.render.refused import Refused, lines
 from perfmodel.render.refused import head as refused_head
 from perfmodel.render.report import Column, Report, Row, binary, micros, on_device, text
 from perfmodel.training.plan import Plan
 from perfmodel.training.planning import Found
 from perfmodel.training.result import Step
+from perfmodel.training.scaling import CAUSES, Scaled
 from perfmodel.training.trainingrun import RunCost
 
 _AXES = (
@@ -185,12 +191,16 @@ def searched(found: Found, device: str, devices: int) -> str:
 
 
 def several(
-    steps: Sequence[Step], refused: Refused, convention: str, costs: Sequence[RunCost] = ()
+    steps: Sequence[Step],
+    refused: Refused,
+    convention: str,
+    costs: Sequence[RunCost] = (),
+    against: Sequence[Scaled] = (),
 ) -> Report:
     """One line for each plan in order; varying fields in columns, common ones in the title.
 
-    A single plan has the notes of its own. Impossible plans are listed below, with numbers that
-    would work.
+    `against` has how each scales. A single plan has the notes of its own. Impossible plans are
+    listed below, with numbers that would work.
     """
     axes = [_axis(name) for name in ("devices", *_AXES[:-1], "global_batch", _AXES[-1])]
     own = [column for column in columns_of(Step) if column.header != "network"]
@@ -199,10 +209,24 @@ def several(
     mfu = Column(f"MFU ({convention})", f"mfu.{convention}", "percent", rank=1)
     own.insert(1 + [column.key for column in own].index("tokens_per_s_per_device"), mfu)
     rows = [step.as_dict() for step in steps]
+    if against:
+        rows = [{**row, **each.as_dict()} for row, each in zip(rows, against, strict=True)]
+        few: dict[str, dict[str, Any]] = {
+            "step_us": {},
+            "tokens_per_s_per_device": {"rank": 3},
+            "fits": {"when": DIFFERS},
+        }
+        own = [replace(c, **few[c.key]) for c in own if c.key in few]
+        own += [mfu, *columns_of(Scaled)]
+        own += [
+            Column(cause, f"lost.{cause}", _lost, when=partial(_loses, cause)) for cause in CAUSES
+        ]
     if costs:
         rows = [{**row, **cost.as_dict()} for row, cost in zip(rows, costs, strict=True)]
         own += columns_of(RunCost)
     sentences = notes(steps[0], convention) if len(steps) == 1 else []
+    if against:
+        sentences = ["efficiency and what causes take of it add up to 100 %; below 0 is won"]
     report = Report("steps", rows, [device, *axes, *own], head=refused_head(refused, "plan"),
                     notes=[*sentences, *lines(refused)], examples=rows)  # fmt: skip
     plan = steps[0].plan
@@ -216,3 +240,30 @@ def several(
     fields += _tuning(plan)
     title = f"{steps[0].network.name}{on_device(step.device for step in steps)}: {fields}"
     return replace(report, title=title)
+
+
+def _lost(share: float) -> str:
+    """A share of the efficiency, without a sign where it rounds to nothing."""
+    return f"{round(share, 3) or 0.0:.1%}"
+
+
+def _loses(cause: str, rows: Sequence[Row]) -> bool:
+    """Whether some row loses efficiency, or wins it, by a cause."""
+    return any(round(row["lost"][cause], 3) for row in rows)
+
+
+def scaling_chart(
+    steps: Sequence[Step], against: Sequence[Scaled], way: str, page: Page | None = None
+) -> Chart:
+    """A bar for each number of devices: what takes the step, by cause."""
+    bars = [
+        Bar(
+            f"{step.plan.devices:,} x {step.device}",
+            {cause: max(share, 0.0) for cause, share in each.shares.items()},
+            note=f"{step.tokens_per_second_per_device:,.0f} tokens/s a device, efficiency "
+            f"{each.efficiency:.0%}",
+        )
+        for step, each in zip(steps, against, strict=True)
+    ]
+    title = f"{steps[0].network.name}: shares of a step, {way} scaling"
+    return bars_chart(Bars(title, "percent", {"": bars}, ranked=False), page=page)

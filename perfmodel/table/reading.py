@@ -6,14 +6,14 @@ of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from perfmodel.errors import TableError
+from perfmodel.errors import ProblemError, TableError
 from perfmodel.table import cells, checks, files, measurements, values
 from perfmodel.table.draft import Draft
 from perfmodel.table.hints import Hints
@@ -46,6 +46,31 @@ class Reading:
     def column(self, name: str) -> str:
         """The column of the table that a user calls `name`: a column's own name, or a heading."""
         return name if name in self.table.columns else self.headings.get(name, name)
+
+    def matching(self, conditions: Sequence[str]) -> pd.DataFrame:
+        """Rows that meet all of `column=value`; alternative values are separated by commas.
+
+        Raises `ProblemError` for another form, `TableError` for an unknown column, or where no row
+        is left.
+        """
+        table = self.table
+        for condition in conditions:
+            name, equals, value = condition.partition("=")
+            if not equals:
+                raise ProblemError(
+                    f"--where {condition!r} is not COLUMN=VALUE; write device=h100-sxm"
+                )
+            name = self.column(name)
+            if name not in table.columns:
+                raise TableError(
+                    f"--where: no column {name!r}; there is {', '.join(table.columns)}"
+                )
+            values = [item.strip().lower() for item in value.split(",")]
+            table = table[table[name].astype("str").str.lower().isin(values)]
+        if table.empty:
+            suffix = " left after --where" if conditions else ""
+            raise TableError(f"the table has no rows{suffix}; nothing to compare")
+        return table
 
     def strict(self) -> pd.DataFrame:
         """The table; raises `TableError` if a row has a fault."""

@@ -118,7 +118,7 @@ class Plan(FineTuning):
                 f"{devices:,} devices are no multiple of tensor x pipeline x context = "
                 f"{plan.devices}",
                 {"devices": _multiples(plan.devices, devices)}
-                | {name: _divisors(devices) for name in ("tensor", "pipeline", "context")},
+                | {name: divisors(devices) for name in ("tensor", "pipeline", "context")},
             )
         data = devices // plan.devices
         step = plan.micro_batch * data
@@ -127,7 +127,7 @@ class Plan(FineTuning):
             raise SizeError(
                 f"global batch {batch:,} does not divide by micro-batch {plan.micro_batch} x "
                 f"data {data}",
-                {"global_batch": _multiples(step, batch), "micro_batch": _divisors(batch)},
+                {"global_batch": _multiples(step, batch), "micro_batch": divisors(batch)},
             )
         return replace(plan, data=data, accumulation=batch // step)
 
@@ -280,9 +280,9 @@ class Plan(FineTuning):
         shared out evenly."""
         stages = self.pipeline * self.chunks
         layers = network.layers if stages > 1 else 1
-        if all((layers + slots) % stages for slots in range(4)):
+        if not stages_fit(layers, stages):
             fits = {
-                axis: [n for n in _divisors(layers) if layers % (n * factor) == 0]
+                axis: [n for n in divisors(layers) if layers % (n * factor) == 0]
                 for axis, factor in (("pipeline", self.chunks), ("chunks", self.pipeline))
             }
             raise SizeError(
@@ -295,8 +295,13 @@ class Plan(FineTuning):
             raise SizeError(
                 f"expert {self.expert} does not divide the {self.sharing} devices of {axes} that "
                 "experts are split over",
-                {"expert": _divisors(self.sharing)},
+                {"expert": divisors(self.sharing)},
             )
+
+
+def stages_fit(layers: int, stages: int) -> bool:
+    """Whether so many layers, or up to three more, divide by the stages."""
+    return any((layers + slots) % stages == 0 for slots in range(4))
 
 
 def _multiples(size: int, near: int) -> list[int]:
@@ -305,5 +310,6 @@ def _multiples(size: int, near: int) -> list[int]:
     return [n for n in (lower, lower + size) if n]
 
 
-def _divisors(number: int) -> list[int]:
+def divisors(number: int) -> list[int]:
+    """The numbers that divide a number, the least first."""
     return [n for n in range(1, number + 1) if number % n == 0]

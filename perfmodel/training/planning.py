@@ -26,7 +26,7 @@ from perfmodel.networks.network import Network
 from perfmodel.networks.networktime import predict_network
 from perfmodel.networks.setting import Setting
 from perfmodel.training import optimisers
-from perfmodel.training.plan import Plan
+from perfmodel.training.plan import Plan, divisors, stages_fit
 from perfmodel.training.result import Step
 from perfmodel.training.step import predict_step, step_memory
 from perfmodel.training.stepmemory import model_states
@@ -39,6 +39,7 @@ BEST = 5
 _ZERO = (0, 1, 2, 3)
 _RECOMPUTE = ("none", "full")
 _MOST_MICRO = 16
+_MOST_CONTEXT = 16
 
 
 @dataclass(frozen=True)
@@ -70,14 +71,16 @@ def legal(
     fixed, each with its values."""
     heads = [block.attention.kv_heads for block in network.blocks]
     experts = max((block.mlp.experts for block in network.blocks), default=0)
-    sizes = _divisors(devices)
+    sizes = divisors(devices)
     axes: dict[str, Sequence[Any]] = {
         "tensor": [n for n in sizes if n <= node and all(count % n == 0 for count in heads)],
         "pipeline": [n for n in sizes if n <= network.layers],
-        "context": (1,),
+        "context": [
+            n for n in sizes if n == 1 or (n <= _MOST_CONTEXT and base.seq % (2 * n * node) == 0)
+        ],
         "expert": [n for n in sizes if n == 1 or (experts and experts % n == 0)],
         "chunks": (1, 2, 4, 8),
-        "micro_batch": [n for n in _divisors(batch) if n <= _MOST_MICRO],
+        "micro_batch": [n for n in divisors(batch) if n <= _MOST_MICRO],
         "zero": _ZERO,
         "recompute": _RECOMPUTE,
         **given,
@@ -101,7 +104,9 @@ def _plan(
         return None
     if data * sizes["context"] == 1 and sizes["zero"]:
         return None
-    if network.layers % (sizes["pipeline"] * sizes["chunks"]) or sizes["expert"] > data:
+    if not stages_fit(network.layers, sizes["pipeline"] * sizes["chunks"]):
+        return None
+    if sizes["expert"] > data:
         return None
     accumulation = batch // (data * sizes["micro_batch"])
     if sizes["chunks"] > 1 and accumulation % sizes["pipeline"]:
@@ -109,10 +114,6 @@ def _plan(
     if sizes["pipeline"] > 1 and sizes["zero"] > 1:
         return None  # gradients and weights are needed by every micro-batch
     return replace(base, data=data, accumulation=accumulation, **sizes)
-
-
-def _divisors(number: int) -> list[int]:
-    return [n for n in range(1, number + 1) if number % n == 0]
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,7 @@ class Floors:
 
     def seconds(self, plan: Plan) -> float:
         """Least seconds of a step, by its operations."""
-        return _filled(plan, plan.real_tokens * self.flops / self.peak / plan.data / plan.tensor)
+        return _filled(plan, plan.real_tokens * self.flops / self.peak / plan.copies / plan.tensor)
 
 
 def kernel_seconds(network: Network, plan: Plan, device: Device) -> float:

@@ -56,6 +56,8 @@ class Step(Result):
     """Backward pass of one micro-batch, with recomputation."""
     bubble_seconds: Annotated[float, Column(key="bubble_us", scale=1e6)]
     """Seconds that the busiest stage waits for other stages."""
+    recompute_seconds: Annotated[float, Column(key="recompute_us", scale=1e6)]
+    """Seconds of kernels that recomputation runs again, a part of their classes'."""
     classes: Annotated[Mapping[str, float], Column(key="by_class_us", scale=1e6)]
     """Seconds of a step by class; the remainder is `host`."""
     memory: Annotated[
@@ -139,6 +141,16 @@ def classes(
     split["bubble"] = bubble_seconds
     split["host"] = max(seconds - sum(split.values()), 0.0)
     return {kind: split[kind] for kind in KINDS if split.get(kind)}
+
+
+def recompute_seconds(stage: Sequence[Part], plan: Plan) -> float:
+    """Seconds of the kernels that recomputation runs again in a step, on one stage."""
+    return sum(
+        plan.accumulation * layer.repeat * layer.forward.kernels[i].seconds
+        for part in stage
+        for layer in part.work
+        for i in layer.again
+    )
 
 
 def ranged(

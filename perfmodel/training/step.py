@@ -31,7 +31,7 @@ from perfmodel.training.fabric import fabric
 from perfmodel.training.layers import LayerWork, layers
 from perfmodel.training.pipeline import Schedule, StageTimes, Timeline, schedule, simulate
 from perfmodel.training.plan import Plan
-from perfmodel.training.result import Step, classes, ranged
+from perfmodel.training.result import Step, classes, ranged, recompute_seconds
 from perfmodel.training.stages import Part, parts
 from perfmodel.training.stepmemory import memory, paged
 from perfmodel.training.weightupdate import update
@@ -86,6 +86,7 @@ def predict_step(
         forward_seconds=timing.forward_seconds,
         backward_seconds=timing.backward_seconds,
         bubble_seconds=timing.bubble_seconds,
+        recompute_seconds=recompute_seconds(stage, plan),
         classes=split,
         memory=storage,
         peak_flops=_peak(device, plan),

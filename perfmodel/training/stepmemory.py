@@ -92,8 +92,12 @@ def memory(
     """
     weights = [(w, count) for segment, count in parts for w in segment.weights if not w.shared]
     groups = sum(getattr(plan, axis) > 1 for axis in ("tensor", "pipeline", "data", "context"))
+    later = () if _keeps_gradients(plan) else ("gradients",)
     spans = [
-        *_throughout(_states(weights, plan, precision)),
+        *(
+            Span(name, size, _LAST if name in later else _HEAD, _LAST)
+            for name, size in _states(weights, plan, precision).items()
+        ),
         *_throughout({
             "copies": _elements(_trained(weights)) * precision.copy_bytes("step", "forward"),
             "gathered weights": _gathered_weights(parts, plan),
@@ -109,14 +113,22 @@ def memory(
     return Memory(tuple(spans), _MOMENTS, rooms)
 
 
-_MOMENTS = ("head", "layers")
-"""The head's backward pass, while every layer is kept; the backward passes of other layers."""
-_HEAD, _LAYERS = range(2)
+_MOMENTS = ("head", "last layer", "first layer")
+"""The head's backward pass, while every layer is kept; that of the last layer; that of the first
+one, when every weight has its gradient."""
+_HEAD, _LAYERS, _LAST = range(3)
 
 
 def _throughout(lines: Mapping[str, float], place: str = OWN) -> list[Span]:
     """What a whole step holds."""
-    return [Span(name, size, _HEAD, _LAYERS, place) for name, size in lines.items()]
+    return [Span(name, size, _HEAD, _LAST, place) for name, size in lines.items()]
+
+
+def _keeps_gradients(plan: Plan) -> bool:
+    """Whether gradients are there before a backward pass: sums of earlier micro-batches, or buffers
+    of the program that copies exchange. Otherwise each begins with its layer's backward pass
+    (PyTorch, `zero_grad`, set_to_none)."""
+    return plan.accumulation > 1 or plan.copies > 1 or bool(plan.setting.stack.main_gradients)
 
 
 _Weights = Sequence[tuple[Weight, int]]
@@ -180,7 +192,7 @@ def activations(
     """
     mode = rematerialise.mode(plan.recompute)
     rest = plan.recompute_layers
-    kept = working = logits = 0.0
+    kept = working = logits = layer = 0.0
     for segment, count in parts:
         if not segment.active:
             continue
@@ -196,9 +208,11 @@ def activations(
         kept += reruns * least + (count - reruns) * full
         if segment.block:
             working = max(working, full - least + _temporary(segment))
+            layer = max(layer, full if reruns < count else least)
     return [
         Span("activations", in_flight * kept, _HEAD, _LAYERS),
-        Span("layer at work", working, _LAYERS, _LAYERS),
+        Span("activations", layer, _LAST, _LAST),
+        Span("layer at work", working, _LAYERS, _LAST),
         Span("logits", losses_in_flight * logits, _HEAD, _HEAD),
     ]
 

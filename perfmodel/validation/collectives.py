@@ -6,7 +6,8 @@ predict_table(read("collectives.csv.gz"))          # predicted, low, high (µs),
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +52,7 @@ _NUMBERS = ("predicted", "low", "high", "sent_bytes")
 _TEXTS = (*FIELDS.known, "chosen", "protocol", "limiter", "assumed", "reason")
 _KIND = (
     "device", "system", "topology", "gpudirect", "library", "version", "harness", "collective",
-    "dtype",
+    "dtype", "ranks", "ranks_per_node", "bytes",
 )  # fmt: skip
 _USUAL_TYPE = "bf16"
 _MICRO = 1e6
@@ -78,68 +79,74 @@ def predict_table(table: pd.DataFrame, *, constants: Values | None = None) -> pd
     table = LAYOUT.typed(table.drop(columns=[c for c in (*_NUMBERS, *_TEXTS) if c in table]))
     columns = {name: np.full(len(table), np.nan) for name in _NUMBERS}
     texts = {name: np.full(len(table), "", dtype=object) for name in _TEXTS}
-    groups: Any = table.groupby(list(_KIND), sort=False, dropna=False).indices
-    for key, index in groups.items():
-        row = dict(zip(_KIND, key, strict=True))
-        _predict_rows(table, row, np.asarray(index), constants, columns, texts)
+    for rows in _alike(table):
+        try:
+            question = _asked(table, rows)
+            times = question.predicted(constants)
+            if not times.seconds.any():
+                raise TableError("one rank alone exchanges nothing; give two at least")
+        except PerfmodelError as error:
+            texts["reason"][rows] = str(error)
+            continue
+        ends = (times.seconds, times.low_seconds, times.high_seconds)
+        for name, values in zip(_NUMBERS, ends, strict=False):
+            columns[name][rows] = values * _MICRO
+        columns["sent_bytes"][rows] = times.sent_bytes
+        texts["chosen"][rows], texts["protocol"][rows] = times.algorithm, times.protocol
+        note = "; ".join(filter(None, (question.note, *times.assumptions)))
+        texts["limiter"][rows], texts["assumed"][rows] = times.limiter, note
+        for name in FIELDS.known:
+            level = name.removeprefix("known_")
+            texts[name][rows] = [getattr(k, level) for k in times.known]
     return table.assign(**columns, **texts)
 
 
-def _predict_rows(
-    table: pd.DataFrame,
-    row: dict[str, str],
-    index: np.ndarray,
-    constants: Values | None,
-    columns: dict[str, np.ndarray],
-    texts: dict[str, np.ndarray],
-) -> None:
-    """Fill the rows `index` of one kind; if the model raises an error, find the rows that cause
-    it."""
-    part = table.iloc[index]
-    try:
-        times, note = _predict(part, row, constants)
-    except PerfmodelError as error:
-        errors = [_refusal(part.iloc[[i]], row, constants) for i in {0, len(index) - 1}]
-        if len(index) == 1 or set(errors) == {str(error)}:
-            texts["reason"][index] = str(error)
-            return
-        for half in np.array_split(index, 2):
-            _predict_rows(table, row, half, constants, columns, texts)
-        return
-    for name, values in zip(
-        _NUMBERS, (times.seconds, times.low_seconds, times.high_seconds), strict=False
-    ):
-        columns[name][index] = values * _MICRO
-    single = index[times.seconds == 0]
-    texts["reason"][single] = "one rank alone exchanges nothing; give two at least"
-    for name in _NUMBERS:
-        columns[name][single] = np.nan
-    columns["sent_bytes"][index] = times.sent_bytes
-    texts["chosen"][index], texts["protocol"][index] = times.algorithm, times.protocol
-    texts["limiter"][index], texts["assumed"][index] = times.limiter, note
-    for name in FIELDS.known:
-        level = name.removeprefix("known_")
-        texts[name][index] = [getattr(k, level) for k in times.known]
+@dataclass(frozen=True)
+class Asked:
+    """Rows of a table that are one array of collectives."""
+
+    rows: np.ndarray
+    """Their places in the table."""
+    problem: Collective
+    """What is exchanged."""
+    system: System
+    """Where."""
+    library: str
+    """By what."""
+    eager: bool
+    """Whether each is a call from Python."""
+    note: str
+    """Assumption about the library."""
+
+    def predicted(self, constants: Values | None = None) -> CollectivePredictions:
+        """The rows' times."""
+        return predict_collective(
+            self.problem, self.system, library=self.library, eager=self.eager, constants=constants
+        )
 
 
-def _refusal(part: pd.DataFrame, row: dict[str, str], constants: Values | None) -> str:
-    try:
-        _predict(part, row, constants)
-    except PerfmodelError as error:
-        return str(error)
-    return ""
+def asked(table: pd.DataFrame) -> list[Asked]:
+    """The collectives of a table whose every row can be predicted; raises the row's error."""
+    return [_asked(table, rows) for rows in _alike(table)]
 
 
-def _predict(
-    part: pd.DataFrame, row: dict[str, str], constants: Values | None
-) -> tuple[CollectivePredictions, str]:
-    """Predictions of rows of one kind, and the assumptions."""
+def _alike(table: pd.DataFrame) -> Iterator[np.ndarray]:
+    """Places of rows that differ in bytes alone, so that what is wrong with one is with all."""
+    versions = list(map(spelt, table["library"], table["version"]))
+    kinds = table.assign(version=versions, bytes=table["bytes"].isna())
+    groups: Any = kinds.groupby(list(_KIND), sort=False, dropna=False).indices
+    yield from map(np.asarray, groups.values())
+
+
+def _asked(table: pd.DataFrame, rows: np.ndarray) -> Asked:
+    """Rows that are alike."""
+    part = table.iloc[rows]
+    row: Any = part.iloc[0]
     system = system_of(row["device"], row["system"], row["topology"])
     if not part["gpudirect"].fillna(value=True).all():
         system = systems.without_gpudirect(system)
     library, note = _library(row["library"], row["version"])
-    gaps = part[["ranks", "bytes"]].isna().any(axis=1)
-    if gaps.any():
+    if part[["ranks", "bytes"]].isna().any(axis=None):
         raise TableError("row without ranks or bytes")
     nodes = part["ranks"].clip(upper=system.node_devices)
     if "domain" not in row["topology"]:  # a domain is one node, whatever its trays hold
@@ -151,9 +158,7 @@ def _predict(
         nodes.to_numpy(np.int64),
         row["dtype"] or _USUAL_TYPE,
     )
-    eager = "eager" in row["harness"]
-    times = predict_collective(problem, system, library=library, eager=eager, constants=constants)
-    return times, "; ".join(filter(None, (note, *times.assumptions)))
+    return Asked(rows, problem, system, library, "eager" in row["harness"], note)
 
 
 def _library(name: str, version: str) -> tuple[str, str]:

@@ -15,11 +15,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
 from perfmodel.collectives import OPS, predict_collective
+from perfmodel.columns import Column, Result
 from perfmodel.count import compulsory_bytes
 from perfmodel.errors import PerfmodelError, ProblemError
 from perfmodel.hardware import Device, System, systems
@@ -28,6 +29,7 @@ from perfmodel.profile.convolutions import Work
 from perfmodel.profile.kernelnames import short
 from perfmodel.profile.matching import NAME, NONE, ORDER, SHAPE, Group, Matched
 from perfmodel.profile.timeline import Timeline, check_host
+from perfmodel.quantities import shown
 from perfmodel.table import work
 from perfmodel.table.records import COLUMNS, tidy
 from perfmodel.validation.compare import predict_table
@@ -54,8 +56,12 @@ ADVICE: Mapping[str, str] = {
 """What would speed up a kernel that runs as predicted, by its limiter."""
 
 
+def _signed(micros: float) -> str:
+    return f"{'-' * (micros < 0)}{shown(abs(micros), 'time')}"
+
+
 @dataclass(frozen=True)
-class Line:
+class Line(Result):
     """A group of calls with its prediction."""
 
     group: Group
@@ -66,13 +72,45 @@ class Line:
     """Lower end of its range."""
     high_us: float | None
     """Upper end of its range."""
-    limiter: str
+    limiter: Annotated[str, Column("limiter", rank=3, place=1)]
     """Its limiter; empty without a prediction."""
     reason: str
     """Why there is no prediction; empty if there is one."""
-    bytes: float | None = None
+    bytes: Annotated[float | None, Column(place=2)] = None
     """Bytes that one call reads and writes at least, of a collective its size; None if not
     known."""
+
+    @property
+    def operator(self) -> Annotated[str, Column("operator")]:
+        """What the calls compute."""
+        return self.group.kind
+
+    @property
+    def problem(self) -> Annotated[str, Column("problem", fold=20)]:
+        """Their problem on one line; the kernel's short name if it is unknown."""
+        return problem_text(self.group)
+
+    @property
+    def calls(self) -> Annotated[int, Column("calls", rank=2)]:
+        """Number of calls."""
+        return self.group.calls
+
+    @property
+    def total_us(self) -> Annotated[float, Column("measured", key="measured_us", show=_signed)]:
+        """Measured time of all calls."""
+        return self.group.total_ns / 1e3
+
+    @property
+    def total_predicted_us(
+        self,
+    ) -> Annotated[float | None, Column("predicted", key="predicted_us", show=_signed, rank=1)]:
+        """Predicted time of all calls; None if there is none."""
+        return None if self.predicted_us is None else self.predicted_us * self.calls
+
+    @property
+    def ratio(self) -> Annotated[float | None, Column("x", show="{:.2f}")]:
+        """Measured over predicted time; None without a prediction."""
+        return self.total_us / self.total_predicted_us if self.total_predicted_us else None
 
     @property
     def explained(self) -> bool:
@@ -85,13 +123,24 @@ class Line:
         return median(self.group.nanoseconds) / 1e3
 
     @property
-    def lost_us(self) -> float | None:
+    def lost_us(self) -> Annotated[float | None, Column("lost", show=_signed)]:
         """Measured minus predicted time of all calls; None without a prediction."""
-        if self.predicted_us is None:
+        if self.total_predicted_us is None:
             return None
-        return self.group.total_ns / 1e3 - self.group.calls * self.predicted_us
+        return self.total_us - self.total_predicted_us
 
-    def advice(self) -> str:
+    @property
+    def known_by(self) -> Annotated[str, Column("by", rank=4, place=1)]:
+        """How their problem is known."""
+        return self.group.how
+
+    @property
+    def kernel(self) -> Annotated[str, Column(place=2)]:
+        """Name of the kernel."""
+        return self.group.kernel
+
+    @property
+    def advice(self) -> Annotated[str, Column(place=2)]:
         """What would speed it up; empty if not known."""
         if self.predicted_us is None:
             return ""

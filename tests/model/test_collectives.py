@@ -145,7 +145,12 @@ def test_a_message_takes_no_less_than_its_bytes_over_the_link(n, name, ranks_per
 
 @given(ops, sizes, sizes, ranks)
 def test_more_bytes_take_no_less_by_any_method(op, n, more, p):
+    links, kind = route(H100, p), machine(H100).architecture
     for method in methods(op, p, H100):
+        if method.algorithm.startswith("nvls"):  # NCCL sends larger chunks of larger buffers
+            chunks = nccl.nvls_chunks(links, np.array([n, n + more]), kind)
+            if chunks[0] != chunks[1]:
+                continue
         less, longer = by_method(method, op, [n, n + more], p)
         assert less <= longer
 
@@ -215,7 +220,9 @@ def test_an_eager_call_takes_as_long_as_its_host_and_copies_its_buffer(library, 
             one("all-reduce", n, p, system, library=library, eager=e) for e in (0, 1)
         )
         copied = captured.seconds + 2 * n / load(system.device).hbm_bytes_per_s
-        assert eager.seconds == pytest.approx(max(copied, call))
+        assert eager.seconds >= max(copied, call) * (1 - 1e-9)
+        if library in ("nccl", "vllm", "sglang"):  # one kernel, called as usual
+            assert eager.seconds == pytest.approx(max(copied, call))
         assert eager.seconds == pytest.approx(sum(eager.terms.values()))
 
 
@@ -244,11 +251,54 @@ def test_a_version_takes_the_newest_rules_that_it_has_reached(name, version, lib
 def test_a_kernel_that_pulls_from_one_peer_has_few_bytes_in_flight():
     """36 blocks x 512 threads x 16 B over a load's latency, far below 900 GB/s of NVLink 5."""
     two, eight = (
-        by_method(Method("one-shot", "pull"), "all-reduce", [2**22, 2**23], p, B200) for p in (2, 8)
+        by_method(Method("one-shot", "pull", 294912), "all-reduce", [2**22, 2**23], p, B200)
+        for p in (2, 8)
     )
     latency = machine(B200).hop("pull", route(B200, 2).inner)
     assert 2**22 / (two[1] - two[0]) == pytest.approx(294912 / latency)
     assert 7 * 2**22 / (eight[1] - eight[0]) > 3 * 294912 / latency
+
+
+def test_a_two_shot_kernel_that_pulls_gathers_from_one_peer_after_another():
+    """Few bytes take a load's latency for each peer; a kernel that stores the sums takes none."""
+    load = machine(H100).hop("pull", route(H100, 8).inner)
+    for p in (4, 8):
+        pulls, stores = (
+            float(by_method(Method("two-shot", "pull", 294912, way), "all-reduce", 1024, p)[0])
+            for way in ("pull", "push")
+        )
+        assert pulls - stores == pytest.approx((p - 1) * load, rel=0.01)
+
+
+@pytest.mark.parametrize(("system", "p"), [(H100, 8), (H100, 4), (B200, 8), (B200, 4)])
+def test_a_switch_adds_up_in_chunks_that_grow_with_the_buffer(system, p):
+    """enqueue.cc: rounds of 64 KiB from 8 on, of 32 KiB from 2 on, of 16 channels (24 on B200)."""
+    kind = machine(system).architecture
+    channels = {"hopper": 16, "blackwell": 24}[kind]
+    sizes = np.array([2.0, 8.0]) * channels * p * np.array([32768, 65536])
+    assert list(nccl.nvls_chunks(route(system, p), sizes, kind)) == [32768, 65536]
+    assert list(nccl.nvls_chunks(route(system, p), sizes - 1, kind)) == [16384, 32768]
+    rounds = nccl.nvls_rounds(route(system, p), sizes, kind)
+    assert list(rounds) == [2, 8]
+
+
+@pytest.mark.parametrize("system", [H100, B200])
+def test_a_library_that_copies_into_registered_memory_takes_longer(system):
+    plain, copied = (
+        float(by_method(Method("multimem", "pull", copies=n), "all-reduce", 2**24, 8, system)[0])
+        for n in (0, 2)
+    )
+    moved = 2 * 2 * 2**24 / load(system.device).hbm_bytes_per_s
+    assert copied - plain == pytest.approx(moved + 2 * default()["direct_start"])
+
+
+@given(st.sampled_from(GATHERS), sizes, st.sampled_from([2, 4, 8]))
+def test_a_device_out_of_the_fit_has_the_range_of_devices_left_out(op, n, p):
+    seen, sibling = (one(op, n, p, systems.load(name)) for name in ("dgx-h100", "dgx-h200"))
+    assert (seen.known.device, sibling.known.device) == ("fitted", "sibling")
+    assert sibling.high_seconds / sibling.seconds == pytest.approx(
+        sibling.seconds / sibling.low_seconds
+    )
 
 
 @given(ops, st.sampled_from([2, 4, 8, 16, 64]), st.sampled_from(SYSTEMS))
@@ -297,7 +347,7 @@ def test_a_ring_has_a_hop_for_each_rank_but_one(name, p):
 @pytest.mark.parametrize(
     ("given_", "says"),
     [
-        ((H100, 65537), "dgx-h100 joins 65,536 devices, not 65,537; ranks of 65536 would"),
+        ((A100, 65537), "dgx-a100 joins 65,536 devices, not 65,537; ranks of 65536 would"),
         ((H100, 12), "ranks of 8, 16 or ranks per node of 1, 2, 3, 4, 6 would"),
         (
             (H100, 8, 16),

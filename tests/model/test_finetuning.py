@@ -75,7 +75,7 @@ def test_double_quantisation_takes_an_eighth_of_a_bit_a_weight():
 
 
 def test_frozen_bytes_are_the_formats():
-    plan = Plan(lora=16, base="nf4", stack="torchtune")
+    plan = Plan(lora=16, base="nf4", stack="torchtune", accumulation=2)
     lines = memory_of(LLAMA, plan).lines
     tables = 2 * LLAMA.vocabulary * LLAMA.hidden
     norms = (2 * LLAMA.layers + 1) * LLAMA.hidden
@@ -128,12 +128,28 @@ def test_a_backward_pass_ends_where_nothing_before_it_trains():
 
 
 def test_activations_are_kept_only_where_a_gradient_needs_them():
-    full = memory_of(LLAMA, Plan(stack="compile")).lines["activations"]
-    adapters = memory_of(LLAMA, Plan(stack="compile", lora=1)).lines["activations"]
-    products = memory_of(LLAMA, Plan(stack="compile", lora=1, lora_targets="all"))
-    last = memory_of(LLAMA, Plan(stack="compile", frozen_layers=24)).lines["activations"]
+    plan = Plan(stack="compile", accumulation=2)
+    full = memory_of(LLAMA, plan).lines["activations"]
+    adapters = memory_of(LLAMA, replace(plan, lora=1)).lines["activations"]
+    products = memory_of(LLAMA, replace(plan, lora=1, lora_targets="all"))
+    last = memory_of(LLAMA, replace(plan, frozen_layers=24)).lines["activations"]
     assert adapters < products.lines["activations"] < 1.01 * full
     assert last == pytest.approx(full / 4, rel=0.01)
+
+
+def test_gradients_of_one_copy_and_the_activations_of_all_layers_are_not_there_at_once():
+    """PyTorch frees gradients between steps; sums of micro-batches, of copies and of Megatron's
+    buffer are there all the time."""
+    for seq, kept in ((512, False), (16384, True)):  # states are larger; activations are
+        plan = Plan(seq=seq, stack="compile", optimiser="adamw")
+        once = memory_of(LLAMA, plan)
+        sums = memory_of(LLAMA, replace(plan, accumulation=2))
+        gradients = sums.lines["gradients"]
+        assert ("gradients" in once.lines) is not kept
+        least = min(gradients, sums.lines["activations"] + sums.lines.get("logits", 0.0))
+        assert 0 < sums.total_bytes - once.total_bytes <= least
+    for change in ({"stack": "megatron"}, {"data": 2}):
+        assert "gradients" in memory_of(LLAMA, replace(plan, **change)).lines
 
 
 def test_memory_grows_with_the_rank_and_with_the_targets():
@@ -149,8 +165,9 @@ def test_memory_grows_with_the_rank_and_with_the_targets():
 
 
 def test_zero_shards_adapters_and_frozen_weights_alike():
-    whole = memory_of(LLAMA, Plan(lora=16, stack="torchtune")).lines
-    shards = memory_of(LLAMA, Plan(lora=16, stack="torchtune", data=8, zero=3)).lines
+    plan = Plan(lora=16, stack="torchtune", accumulation=2)
+    whole = memory_of(LLAMA, plan).lines
+    shards = memory_of(LLAMA, replace(plan, data=8, zero=3)).lines
     for kind in ("frozen weights", "weights", "gradients", "optimiser states"):
         assert shards[kind] == pytest.approx(whole[kind] / 8)
 

@@ -91,16 +91,6 @@ def test_a_harness_by_which_a_framework_was_never_timed_is_unseen():
     assert spread.widening(unseen) > spread.widening(seen)
 
 
-def test_less_known_is_wider():
-    problem = Attention(1, 32, 8, 2048, 2048, 128, causal=True)
-    device = load("h100-sxm")
-    named = predict(problem, device, implementation="flash3")
-    blank = predict(problem, device)
-    assert blank.known.implementation == "assumed"
-    assert named.known.implementation == "fitted"
-    assert blank.high_seconds / blank.seconds > named.high_seconds / named.seconds
-
-
 def test_json_and_arrays_say_it():
     found = predict(Matmul(64, 64, 64), load("h20"), harness="unknown")
     said = found.as_dict()["known"]

@@ -15,19 +15,14 @@ from perfmodel.count import count
 from perfmodel.hardware import load
 from perfmodel.operators import operator_of
 from perfmodel.predict import predict, predict_arrays
-from perfmodel.timing import attention, attention_style, floors, rowwise, splitkv
+from perfmodel.timing import attention, attention_style, floors, rowwise
 from perfmodel.timing.constants import default
 from perfmodel.timing.libraries import Caller, kernel_facts, resolve
 from perfmodel.timing.machine import machine
 from perfmodel.timing.setting import Setting
 
 H100, A100, B200 = load("h100-sxm"), load("a100-sxm4-80gb"), load("b200")
-FLASH2 = kernel_facts("flash2").cut
-EVEN = kernel_facts("flash3").cut
 PAGED = replace(kernel_facts("flash3"), caller=Caller(paged=True))
-GRAPHED = replace(
-    kernel_facts("flash4-hopper"), caller=Caller(paged=True, packed=True, captured=True)
-)
 CONSTANTS = default()
 
 
@@ -61,15 +56,6 @@ def test_swapped_operands_pad_few_queries_little():
         for name in ("trtllm", "flash4")
     )
     assert few == pytest.approx(many / 8)
-
-
-@pytest.mark.parametrize(
-    ("batch", "groups", "together", "copies"),
-    [(1, 8, 1, 0), (64, 8, 1, 0), (1, 2, 4, 1), (64, 1, 8, 1), (2, 2, 2, 4), (64, 8, 4, 4)],
-)
-def test_copies_around_decode_of_grouped_queries(batch, groups, together, copies):
-    sizes = {"b": np.array([batch]), "g": np.array([groups]), "r": np.array([together])}
-    assert splitkv._copies(sizes) == copies
 
 
 def seconds_of(shape: Attention, device, implementation: str, **kwargs) -> float:

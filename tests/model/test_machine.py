@@ -77,15 +77,6 @@ def test_pascal_and_cdna_have_no_more_than_their_specs_say():
     assert of("rtx4090").on_vector("fp32")
 
 
-@pytest.mark.parametrize(
-    ("slug", "bound"),
-    [("h100-sxm", True), ("rtx4090", True), ("a100-sxm4-80gb", False), ("v100-sxm2", False),
-     ("t4", False), ("p100-pcie-16gb", False), ("p4", False), ("b200", True)],
-)  # fmt: skip
-def test_fp32_takes_every_issue_slot_where_there_is_a_lane_for_each(slug, bound):
-    assert of(slug).issue_bound() is bound
-
-
 def test_units_of_a_systolic_accelerator_are_as_many_as_have_its_matrix_rate():
     # TPU v4: 4 arrays of 128 × 128 a core, 131,072 operations a clock, 64 times those of A100's SM.
     tpu = of("tpu-v4")
@@ -120,15 +111,6 @@ def test_what_a_spec_leaves_out_is_taken_and_said():
     assert of("groq-lpu").l2_bytes_per_s == near(1.05 * 80e12)
     assert of("m4-max").tdp_watts == 1e9
     assert of("m4-max").memory_family == "other"
-
-
-@pytest.mark.parametrize(
-    ("slug", "family"),
-    [("rtx5090", "gddr7"), ("rtx3090", "gddr"), ("h100-sxm", "stacked"), ("mi210", "amd"),
-     ("v100-sxm2", "stacked"), ("gaudi3", "stacked"), ("p4", "early"), ("gb200", "stacked")],
-)  # fmt: skip
-def test_memory_families_go_by_technology_and_maker(slug, family):
-    assert of(slug).memory_family == family
 
 
 def test_latencies_that_no_spec_has_are_those_of_volta():

@@ -22,7 +22,7 @@ from perfmodel.napkin.fusion import groups, part, why_not
 from perfmodel.napkin.mapper import Mapped, search
 from perfmodel.napkin.nests import Nest, nests
 from perfmodel.napkin.tiles import candidates, combined, fewest
-from perfmodel.napkin.trace import least_bytes, rows, sentences
+from perfmodel.napkin.trace import least_bytes, sentences
 from perfmodel.operators import registry
 from perfmodel.operators.declared import DeclaredOperator
 from perfmodel.timing.constants import default
@@ -85,10 +85,10 @@ def problem(seed):
     return library.load(kind).at(**shapes[kind]())
 
 
-@pytest.mark.parametrize("batch", range(4))
+@pytest.mark.parametrize("batch", range(2))
 def test_brute_force_never_beats_the_mapper(batch):
-    """80 problems, every run of steps, five capacities each: equal, never better."""
-    for seed in range(batch * 20, batch * 20 + 20):
+    """48 problems, every run of steps, five capacities each: equal, never better."""
+    for seed in range(batch * 24, batch * 24 + 24):
         case = problem(seed)
         found = fronts(case.algorithm, case.sizes, case.elements)
         for steps in groups(case.algorithm):
@@ -190,18 +190,17 @@ def test_an_mlp_is_left_unfused_on_a_gpu():
 
 
 PRUNED = [
-    ("attention", {"seq": 1024, "heads": 4}),
-    ("attention", {"seq": 2048, "heads": 8, "causal": True}),
-    ("gqa", {"seq": 1024}),
-    ("matmul", {"m": 1024}),
-    ("mlp", {"tokens": 512, "hidden": 512}),
-    ("kernel-matvec", {"points": 4096}),
-    ("block-sparse-attention", {"seq": 2048}),
+    ("attention", {"seq": 1024, "heads": 4}, "a100-sxm4-80gb"),
+    ("attention", {"seq": 2048, "heads": 8, "causal": True}, "h100-sxm"),
+    ("gqa", {"seq": 1024}, "a100-sxm4-80gb"),
+    ("matmul", {"m": 1024}, "h100-sxm"),
+    ("mlp", {"tokens": 512, "hidden": 512}, "a100-sxm4-80gb"),
+    ("kernel-matvec", {"points": 4096}, "h100-sxm"),
+    ("block-sparse-attention", {"seq": 2048}, "h100-sxm"),
 ]
 
 
-@pytest.mark.parametrize(("name", "sizes"), PRUNED)
-@pytest.mark.parametrize("device", ["a100-sxm4-80gb", "h100-sxm"])
+@pytest.mark.parametrize(("name", "sizes", "device"), PRUNED)
 def test_pruning_loses_nothing(name, sizes, device):
     case = library.load(name).at(**sizes)
     pruned, whole = (search(case, load(device), prune=prune) for prune in (True, False))
@@ -214,16 +213,14 @@ def test_pruning_loses_nothing(name, sizes, device):
 
 
 def test_a_case_searched_on_another_device_before_gives_the_same_kernels():
-    sizes = {"tokens": 256, "hidden": 512, "ffn": 1024, "out": 512}
-    devices = ("h100", "t4", "mi300x")
+    sizes = {"tokens": 128, "hidden": 256, "ffn": 512, "out": 256}
     h100 = load("h100")
     machines = [
-        *map(load, devices),
-        *(h100.scaled(**{name: 0.5}) for name in ("shared_capacity", "units")),
-    ]
+        h100, load("t4"), *(h100.scaled(**{name: 0.5}) for name in ("shared_capacity", "units"))
+    ]  # fmt: skip
     again = library.load("gated-mlp").at(**sizes)
-    for device in (*machines, *machines):
-        fresh = search(library.load("gated-mlp").at(**sizes), device)
+    alone = [search(library.load("gated-mlp").at(**sizes), device) for device in machines]
+    for device, fresh in (*zip(machines, alone, strict=True),) * 2:
         kept = search(again, device)
         assert kept.seconds == fresh.seconds
         assert [k.tiles for k in kept.kernels] == [k.tiles for k in fresh.kernels]
@@ -281,8 +278,8 @@ def test_tilings_of_every_run_of_steps_are_weighed():
 
 
 def test_many_axes_of_one_kind_have_few_nests():
-    """A product of two tensors, each of six axes of its own, whose result has all twelve."""
-    one, other = ([f"{letter}{i}" for i in range(6)] for letter in "ab")
+    """A product of two tensors, each of five axes of its own, whose result has all ten."""
+    one, other = ([f"{letter}{i}" for i in range(5)] for letter in "ab")
     axes = dict.fromkeys([axis for pair in zip(one, other, strict=True) for axis in pair], 3)
     shapes = {"A": one, "B": other, "C": list(axes)}
     declaration = declare(
@@ -291,9 +288,9 @@ def test_many_axes_of_one_kind_have_few_nests():
         steps={"multiply": {"map": ["A", "B"], "to": "C"}}, outputs=["C"],
     )  # fmt: skip
     case = DeclaredOperator(declaration).problem().cases[0]
-    assert 2 < sum(1 for _ in nests(case.algorithm, case.sizes)) <= 2 * (2 * 6 + 1) ** 2
+    assert 2 < sum(1 for _ in nests(case.algorithm, case.sizes)) <= 2 * (2 * 5 + 1) ** 2
     found = search(case, load("a100-sxm4-80gb"))
-    assert found.kernels[0].bytes["hbm"] == pytest.approx(4 * (2 * 3**6 + 3**12), rel=0.01)
+    assert found.kernels[0].bytes["hbm"] == pytest.approx(4 * (2 * 3**5 + 3**10), rel=0.01)
 
 
 @pytest.mark.parametrize("name", ["conv", "moe", "linear-attention", "layernorm-matmul", "softmax"])
@@ -301,7 +298,9 @@ def test_other_algorithms_map_to_legal_tiles(name):
     case = library.load(name).at(**({"batch": 2, "height": 8} if name == "conv" else {}))
     found = search(case, load("a100-sxm4-80gb"))
     assert np.isfinite(found.seconds)
-    assert sum(row["time_us"] for row in rows(found)) <= found.seconds * 1e6 * (1 + 1e-9)
+    assert sum(kernel.as_dict()["time_us"] for kernel in found.kernels) <= found.seconds * 1e6 * (
+        1 + 1e-9
+    )
     for kernel in found.kernels:
         assert all(1 <= tile < case.sizes[axis] for axis, tile in kernel.tiles.items())
         assert kernel.shared_bytes <= 163 * 1024

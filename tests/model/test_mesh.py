@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from draws import Draws, make
+from draws import DRAWS, make
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -35,14 +35,6 @@ AXES = {
 }  # fmt: skip
 draws = st.tuples(st.sampled_from(sorted(AXES)), st.integers(0, 2**32 - 1))
 devices = st.sampled_from([H100, MI300X])
-DRAWS = Draws()
-
-
-@pytest.fixture(autouse=True)
-def _most_are_predicted():
-    DRAWS.clear()
-    yield
-    DRAWS.check()
 
 
 @given(draws, devices)
@@ -206,7 +198,7 @@ def test_every_operator_splits_along_some_axis(name):
         "conv": {"batch": 2, "height": 4, "channels": 64},
     }.get(name, {"rows": 256, "cols": 256} if _rows(name) else {})
     problem = operator(name).problem(**sizes)
-    found = 0
+    whole, found = predict(problem, H100), 0
     for axis, extent in problem.sizes().items():
         if extent < 2:
             continue
@@ -215,7 +207,7 @@ def test_every_operator_splits_along_some_axis(name):
         except ProblemError:
             continue
         found += 1
-        assert two.footprint_bytes <= predict(problem, H100).footprint_bytes * 1.6
+        assert two.footprint_bytes <= whole.footprint_bytes * 1.6
         assert all(x.sent_bytes > 0 for x in two.exchanges)
         if not _rows(name):
             break  # the search takes seconds; one axis shows that it is reached

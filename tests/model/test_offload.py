@@ -119,11 +119,6 @@ def test_grouped_and_latent_heads_have_nothing_to_gain(network, gains):
     assert (min(everywhere) < found.seconds(0)) is gains
 
 
-def test_two_query_heads_a_key_head_are_where_the_gain_ends():
-    for group, gains in ((1, True), (2, False), (4, False)):
-        assert cache(512, 4096, 4096.0 / group).gains is gains
-
-
 def test_weights_on_the_link_leave_more_time_to_compute():
     """Column by column: the layer's weights come over as well."""
     resident, streamed = cache(), cache(weight_bytes=50e6)

@@ -18,7 +18,7 @@ NETWORK = library.load("llama-3-8b")
 SYSTEM = systems.load("dgx-h100")
 DEVICE = load(SYSTEM.device)
 BASE = Plan(seq=4096, stack="te")
-GIVEN = {"micro_batch": (1, 2), "chunks": (1, 2), "zero": (0, 1, 3)}
+GIVEN = {"micro_batch": (1, 2), "chunks": (1, 2), "context": (1, 2), "zero": (0, 3)}
 
 
 @pytest.fixture(scope="module")

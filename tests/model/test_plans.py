@@ -128,17 +128,6 @@ def test_operations_beyond_the_textbooks_grow_where_a_row_is_streamed_again():
 # ---- Attention -----------------------------------------------------------------------------------
 
 
-def test_a_mask_is_compared_in_the_tiles_of_every_query_head():
-    # 512 queries and keys in tiles of 64 × 64: 8 row tiles of a head, one of them cut in each.
-    shape = Attention(3, 10, 2, 512, 512, 64, causal=True)
-    tiles = 3 * 10 * 8
-    found = attention_style.masking(shape, shape.mask(), 1, 64, 64)
-    assert float(found) == tiles * 64 * 64 * 2
-    # Five heads of a group in tiles of 320 rows, of 64 queries each: as many queries, all heads.
-    packed = attention_style.masking(shape, shape.mask(), 5, 320, 64)
-    assert float(packed) == 3 * 2 * 8 * 320 * 64 * 2
-
-
 @cases
 @pytest.mark.parametrize("direction", ["fwd", "bwd"])
 def test_the_longest_block_under_a_causal_mask_by_hand(queries, longest, direction):

@@ -17,7 +17,7 @@ from perfmodel.errors import PerfmodelError, ProblemError
 from perfmodel.hardware import load
 from perfmodel.operators import operator_of
 from perfmodel.predict import predict, predict_arrays
-from perfmodel.prediction import Prediction, Predictions
+from perfmodel.prediction import Predictions
 
 H100 = load("h100-sxm")
 T4 = load("t4")
@@ -87,12 +87,6 @@ def test_any_one_size_may_be_an_array(problem, slug):
             return
         single = [predict(replace(problem, **{name: extent}), device) for extent in extents]
         assert found.seconds == pytest.approx([one.seconds for one in single], rel=1e-6)
-
-
-def same(left: Prediction, right: Prediction) -> None:
-    """Equal in every number and every word, to the last bit."""
-    for item in fields(Prediction):
-        assert getattr(left, item.name) == getattr(right, item.name), item.name
 
 
 def plain(problem: Problem, i: int) -> Problem:
@@ -247,17 +241,6 @@ def test_a_type_without_a_rate_names_those_there_are():
 def test_a_tile_that_cannot_fit_says_so():
     with pytest.raises(ProblemError, match=r"no tile of .* fits on t4: a block may hold 64 KiB"):
         predict(Attention(1, 1, 1, 64, 64, 1024, dtype="fp32"), T4)
-
-
-def test_what_the_timed_region_holds_is_added():
-    problem = Attention(4, 32, 8, 512, 512, 128, causal=True)
-    alone = predict(problem, H100)
-    wider = predict(problem, H100, includes=("rope", "kv_write"))
-    assert wider.terms["included"] > alone.terms["included"] == 0
-    added = wider.terms["included"] - alone.terms["included"]
-    assert wider.seconds - alone.seconds == pytest.approx(added)
-    quantised = predict(Matmul(64, 512, 512, dtype="fp8"), H100, includes=("quantise_activations",))
-    assert quantised.terms["included"] > 0
 
 
 def test_harnesses_differ_in_launch_and_not_in_the_device():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from draws import KINDS, Draws, make
+from draws import DRAWS, KINDS, make
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,13 +18,6 @@ from perfmodel.timing.reuse import Reuse
 from perfmodel.timing.traffic import held_share
 
 H100, MI300X = load("h100-sxm"), load("mi300x")
-DRAWS = Draws()
-
-
-@pytest.fixture(autouse=True, scope="module")
-def most_draws_were_predicted():
-    yield
-    DRAWS.check()
 
 
 def left(problem, share, distance):

@@ -27,9 +27,6 @@ FLASH2 = kernel_facts("flash2").cut
 EVEN = kernel_facts("flash3").cut
 XQA, GEN = (kernel_facts(name).cut for name in ("trtllm-xqa", "trtllm"))
 PAGED = replace(kernel_facts("flash3"), caller=Caller(paged=True))
-GRAPHED = replace(
-    kernel_facts("flash4-hopper"), caller=Caller(paged=True, packed=True, captured=True)
-)
 CONSTANTS = default()
 TILE = (64, 128, 128)
 
@@ -142,13 +139,6 @@ def test_flash2_cuts_keys_for_grouped_queries_alone():
     tiles = [predict(p, A100, implementation="flash2").tile for p in (grouped, single)]
     assert tiles[0]["splits"] > 1
     assert tiles[1]["splits"] == 1
-
-
-def test_a_combining_kernel_runs_for_captured_sequences_even_with_nothing_to_combine():
-    sizes = [columns_of(batch, 8, 8, 64) | {"d": np.array([[128.0]])} for batch in (512, 513)]
-    idle, none = (splitkv._idle_seconds(s, Setting(machine(H100), default())) for s in sizes)
-    assert idle.item() > 0
-    assert none.item() == 0
 
 
 def split(shape: Attention):

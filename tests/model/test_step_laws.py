@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import pytest
-from draws import LEAST
+from draws import DRAWS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from networksamples import STACKS, networks, setting
 
-from perfmodel.errors import PerfmodelError
 from perfmodel.graph.live import Memory, Span
 from perfmodel.hardware import load
 from perfmodel.networks import hosts, library
@@ -32,33 +30,9 @@ devices = st.sampled_from(SLUGS)
 ROUNDING = 1e-9
 
 
-@dataclass
-class Draws:
-    """Steps that were asked for and those that were predicted: a law of none is none."""
-
-    asked: int = 0
-    predicted: int = 0
-    refused: list[str] = field(default_factory=list)
-
-    def __call__(self, network: Network, plan: Plan, device) -> Step | None:
-        self.asked += 1
-        try:
-            found = predict_step(network, plan, device)
-        except PerfmodelError as error:
-            self.refused.append(str(error))
-            return None
-        self.predicted += 1
-        return found
-
-
-predicted = Draws()
-
-
-@pytest.fixture(autouse=True)
-def _most_are_predicted() -> Iterator[None]:
-    predicted.__init__()
-    yield
-    assert predicted.predicted >= LEAST * predicted.asked, predicted.refused[:3]
+def predicted(network: Network, plan: Plan, device) -> Step | None:
+    """The step, counted; none where it is refused."""
+    return DRAWS.counted(predict_step, network, plan, device)
 
 
 @st.composite
@@ -156,10 +130,7 @@ def test_graphs_and_quicker_hosts_take_no_longer(network, stack, slug):
     def seconds(name):
         given_ = setting(2, 32, stack)
         given_ = replace(given_, stack=replace(given_.stack, host=name))
-        predicted.asked += 1
-        found = predict_network(network, given_, load(slug))
-        predicted.predicted += 1
-        return found.seconds
+        return predict_network(network, given_, load(slug)).seconds
 
     assert seconds("graph") <= seconds("compile") <= seconds("eager")
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from perfmodel import predict
-from perfmodel.algorithms import Attention, Matmul
+from perfmodel.algorithms import Matmul
 from perfmodel.analysis.usual import families, usual
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import load, names
@@ -37,14 +37,6 @@ def test_what_a_device_cannot_run_is_left_empty():
     assert told["gemm fp8"] == told["gemm int8"] == ""
     with pytest.raises(ProblemError):
         predict(Matmul(512, 512, 512, dtype="fp8"), load("p100-pcie-16gb"))
-
-
-def test_published_choices_of_libraries():
-    # FlashAttention-3 is Hopper's, -4 datacentre Blackwell's (2407.08608, 2603.05451).
-    for name, kernel in (("a100", "flash2"), ("h100", "flash3"), ("b200", "flash4")):
-        assert usual(load(name))["attention fp16"] == kernel
-        attention = Attention(1, 8, 8, 512, 512, 64, dtype="fp16")
-        assert predict(attention, load(name)).implementation == kernel
 
 
 def test_lists_say_library_architectures_and_names(cli):

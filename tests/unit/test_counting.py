@@ -16,8 +16,8 @@ from perfmodel.count.executed import padded
 from perfmodel.errors import UnknownName
 from perfmodel.schedules.matmul import tiled_matmul
 from perfmodel.schedules.rowwise import elementwise, rows
-from perfmodel.schedules.standard import standard_backward
-from perfmodel.schedules.tiled import tiled
+from perfmodel.schedules.standard import standard, standard_backward
+from perfmodel.schedules.tiled import split_kv, tiled, tiled_backward
 
 
 def counts(schedule, problem):
@@ -255,6 +255,57 @@ def test_the_tile_in_flight_counts_once_a_stage():
     kernel = counts(tiled_matmul(128, 64, 32, stages=3), Matmul(512, 512, 512)).kernels[0]
     assert kernel.shared_footprint_bytes == 3 * (128 * 32 + 32 * 64) * 2
     assert kernel.register_footprint_bytes == 128 * 64 * 4
+
+
+def test_standard_attention_moves_4n2_forward_and_7n2_backward():
+    # Forward: S w, P r w, P r = 4 N² and Q, K, V r, O w = 4 Nd. Backward: P and dP r, dP w, dS w,
+    # P r, dS r r = 7 N²; dO r r, V, K, Q r and dQ, dK, dV w = 8 Nd. Two bytes each.
+    n, d = 4096, 64
+    square = Attention(1, 1, 1, n, n, d)
+    assert counts(standard(statistics=()), square).bytes_at("hbm") == 2 * (4 * n * n + 4 * n * d)
+    assert counts(standard_backward(), square).bytes_at("hbm") == 2 * (7 * n * n + 8 * n * d)
+
+
+def test_tiles_that_do_not_nest_under_a_causal_mask():
+    # Tile i sees ⌈128(i+1)/96⌉ = 2, 3, 4, 6, 7, 8, 10, 11 key tiles: 51 pairs, the last 40 keys
+    # wide (1000 − 10 · 96): (50 · 96 + 40) · 64 = 309,760 elements of K and of V.
+    problem = Attention(1, 1, 1, 1000, 1000, 64, causal=True)
+    kernel = counts(tiled(problem.mask(), 128, 96), problem).kernels[0]
+    assert kernel.passes == 51
+    assert kernel.l2["K"].read_bytes == kernel.l2["V"].read_bytes == 2 * 309_760
+    assert kernel.l2["Q"].read_bytes == kernel.l2["O"].write_bytes == 2 * 64_000
+
+
+def test_split_keys_leave_fp32_parts_that_the_second_kernel_reads():
+    # 8 slices of 512 of 4096 keys: each leaves 128 floats of O and one of L for one query row.
+    problem = Attention(1, 1, 1, 1, 4096, 128, causal=True)
+    first, second = counts(split_kv(problem.mask(), 16, 512, 64), problem).kernels
+    assert first.l2["Q"].read_bytes == 8 * 128 * 2
+    assert first.l2["O"].write_bytes == second.l2["O"].read_bytes == 8 * 128 * 4
+    assert first.l2["L"].write_bytes == second.l2["L"].read_bytes == 8 * 4
+    assert second.l2["O"].write_bytes == 128 * 2
+    alone = counts(split_kv(None, 16, 4096, 64), Attention(1, 1, 1, 1, 4096, 128))
+    assert alone.kernels[0].l2["O"].write_bytes == 128 * 2
+    assert alone.kernels[1].bytes_at("l2") == 0
+
+
+def test_attentions_operands_cross_shared_memory_by_the_tile_that_shares_them():
+    # Instruction tile 64 rows × 256 columns, two bytes. Q·Kᵀ: Q once per 256 columns, K once per
+    # 64 rows; P·V: P stays in registers, V once per 64 rows.
+    problem = Attention(1, 1, 1, 1024, 1024, 128)
+    cost = counts(tiled(None, 128, 256, operand_tile=(64, 256)), problem)
+    points = 1024 * 1024 * 128
+    assert cost.bytes_at("shared") == 2 * (points / 256 + points / 64 + points / 64)
+
+
+def test_a_window_spares_the_keys_before_it_at_every_boundary():
+    # One query on 65,536 keys sees the last 4096 of them: 64 key tiles of 64, whichever boundary.
+    problem = Attention(1, 1, 1, 1, 65536, 128, causal=True, window=4096)
+    kernel = counts(tiled(problem.mask(), 16, 64), problem).kernels[0]
+    assert kernel.l2["K"].read_bytes == kernel.hbm["K"].read_bytes == 4096 * 128 * 2
+    # A backward block of keys loads them before it knows which queries see them.
+    both = counts(tiled_backward(problem.mask(), 16, 64), problem).kernels[1].hbm
+    assert both["K"].read_bytes == 65536 * 128 * 2
 
 
 def test_the_released_kernel_holds_keys_in_registers_where_the_paper_has_them_in_sram():
