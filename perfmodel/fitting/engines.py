@@ -21,7 +21,7 @@ import numpy as np
 
 from perfmodel.errors import exit_code, needs
 from perfmodel.serving.engine import Engine, engines
-from perfmodel.serving.servingrows import Answers, Asked
+from perfmodel.serving.servingrows import Asked, answers
 from perfmodel.table.reading import read
 from perfmodel.validation.serving import LAYOUT, asked_of
 
@@ -43,19 +43,17 @@ _MOST_CALLS = 80
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of one engine, with their requests and predictions."""
+    """Rows of one engine, with their requests."""
 
     table: pd.DataFrame
     """The rows."""
     asked: tuple[Asked, ...]
     """The request of each row."""
-    answers: Answers
-    """Cache of predictions."""
 
     def at(self, kept: np.ndarray) -> Rows:
         """Some of the rows."""
         subset = tuple(a for a, keep in zip(self.asked, kept, strict=True) if keep)
-        return Rows(self.table[kept], subset, self.answers)
+        return Rows(self.table[kept], subset)
 
     def errors(self, constants: Mapping[str, float]) -> np.ndarray:
         """ln(predicted / published) of each row with given constants; NaN if not predicted."""
@@ -65,7 +63,7 @@ class Rows:
             engine = row.deployment.engine
             variants.setdefault(engine, engine.having(constants))
             rows.append(replace(row, deployment=replace(row.deployment, engine=variants[engine])))
-        values = [np.nan if isinstance(v, str) else v.value for v in self.answers.values(rows)]
+        values = [np.nan if isinstance(v, str) else v.value for v in answers(rows)]
         return np.asarray(np.log(np.array(values) / self.table["value"].to_numpy(float)))
 
 
@@ -79,7 +77,7 @@ def fitting_rows(table: pd.DataFrame, engine: str, *, first: bool = False) -> Ro
     rows = rows.assign(half=[crc32(str(setting).encode()) % 2 for setting in settings])
     pairs = [(i, a) for i, a in enumerate(asked_of(rows)) if not isinstance(a, str)]
     matches = [(i, a) for i, a in pairs if a.deployment.engine.name == engine]
-    return Rows(rows.iloc[[i for i, _ in matches]], tuple(a for _, a in matches), Answers())
+    return Rows(rows.iloc[[i for i, _ in matches]], tuple(a for _, a in matches))
 
 
 def names_of(engine: Engine, *, first: bool = False) -> tuple[str, ...]:

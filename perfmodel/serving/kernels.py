@@ -191,14 +191,6 @@ def exchange_times(of: Deployment, steps: Sequence[Sequence[_Layers]]) -> Times 
     return Times(lines, *(np.array([row[i] for row in rows]) for i in range(3))).merged()
 
 
-def send_times(of: Deployment, tensor_bytes: np.ndarray) -> Times:
-    """Sends from one pipeline stage to the next."""
-    problem = Collective("send-receive", np.ceil(tensor_bytes).astype(np.int64), 2, 2)
-    time = predict_collective(problem, of.fabric)
-    line = Line("send-receive", COMMUNICATION, COMMUNICATION, 1)
-    return Times((line,), *(v[None] for v in (time.seconds, time.low_seconds, time.high_seconds)))
-
-
 def _exchange_seconds(
     setup: Deployment, row: Sequence[_Layers]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -28,7 +28,7 @@ from perfmodel.serving.cachememory import memory, sequence_bytes
 from perfmodel.serving.clients import STATISTICS
 from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.engine import Engine, released
-from perfmodel.serving.served import METRICS, Served, Spread, Value, serve
+from perfmodel.serving.served import METRICS, Spread, Value, serve
 from perfmodel.serving.steps import Steps
 from perfmodel.training.runnetwork import Cells, network_of
 
@@ -92,12 +92,16 @@ class Asked:
     """Assumptions for empty cells, a few words each."""
 
     @property
-    def rated_devices(self) -> int:
-        """The devices that a rate for one device is of: with pools, those that make the tokens
-        (InferenceX: n · OSL over the seconds of a request is that rate times those devices)."""
+    def portion(self) -> float:
+        """What of a whole system's metric is asked for. A rate for one device is with pools of
+        those that make the tokens (InferenceX: n · OSL over the seconds of a request is that rate
+        times those devices)."""
+        if not (self.per_device and self.metric.endswith("_per_s")):
+            return 1.0
         plan = self.deployment
         prompts = plan.counts[0] * plan.for_prompts.devices
-        return prompts if prompts and self.metric.startswith("input") else plan.devices - prompts
+        first = prompts and self.metric.startswith("input")
+        return 1.0 / (prompts if first else plan.devices - prompts)
 
 
 def asked(row: Row) -> Asked:
@@ -227,58 +231,38 @@ def _network(sizes: tuple[tuple[str, Any], ...]) -> tuple[Network, list[str]]:
     return replace(network_of(cells), positions=0), cells.assumed
 
 
-class Answers:
-    """Predictions of rows, those of equal deployments and loads together."""
+def answers(rows: Sequence[Asked], spread: Spread | None = None) -> list[Value | str]:
+    """The metric of each row, or the reason why there is none; those of equal deployments and loads
+    are predicted together."""
+    groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
+    for i, row in enumerate(rows):
+        groups[(row.deployment.key, row.load)].append(i)
+    values: dict[int, Value | str] = {}
+    for members in groups.values():
+        values |= zip(members, _together([rows[i] for i in members], spread), strict=True)
+    return [values[i] for i in range(len(rows))]
 
-    def __init__(self, spread: Spread | None = None) -> None:
-        self._spread = spread
 
-    def values(self, rows: Sequence[Asked]) -> list[Value | str]:
-        """The metric of each row, or the reason why there is none."""
-        return [self._value(*pair) for pair in zip(rows, self.served(rows), strict=True)]
-
-    def served(self, rows: Sequence[Asked]) -> list[Served | str]:
-        """The load of each row, or the reason why it cannot be served."""
-        groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
-        for i, row in enumerate(rows):
-            groups[(row.deployment.key, row.load)].append(i)
-        loads: dict[int, Served | str] = {}
-        for members in groups.values():
-            loads.update(zip(members, self._group([rows[i] for i in members]), strict=True))
-        return [loads[i] for i in range(len(rows))]
-
-    @staticmethod
-    def _value(row: Asked, load: Served | str) -> Value | str:
-        """The row's metric of its load."""
-        if row.metric == MEMORY:
-            return _memory(row)
-        if isinstance(load, str):
-            return load
-        value = load.metric(row.metric)
-        rate = row.metric.endswith("_per_s")
-        return value.times(1.0 / row.rated_devices) if rate and row.per_device else value
-
-    def _group(self, rows: Sequence[Asked]) -> list[Served | str]:
-        """Loads of rows with equal deployment and kind: together, or one by one where one is
-        refused."""
-        size, isl, osl, cached, vary = (
-            np.array([getattr(row, name) for row in rows], dtype=float)
-            for name in ("size", "isl", "osl", "cached", "vary")
-        )
-        first = rows[0]
-        try:
-            steps = Steps(first.deployment)
-            loads = serve(
-                steps, first.load, size, isl, osl, cached=cached, vary=vary, spread=self._spread
-            )
-            return [
-                replace(load, statistic=row.statistic)
-                for load, row in zip(loads, rows, strict=True)
-            ]
-        except PerfmodelError as error:
-            if len(rows) == 1:
-                return [str(error)]
-            return [answer for row in rows for answer in self._group([row])]
+def _together(rows: Sequence[Asked], spread: Spread | None) -> list[Value | str]:
+    """Answers to rows with equal deployment and kind of load; one by one where one is refused."""
+    size, isl, osl, cached, vary = (
+        np.array([getattr(row, name) for row in rows], dtype=float)
+        for name in ("size", "isl", "osl", "cached", "vary")
+    )
+    if any(row.metric == MEMORY for row in rows):
+        return [
+            _memory(row) if row.metric == MEMORY else _together([row], spread)[0] for row in rows
+        ]
+    steps, load = Steps(rows[0].deployment), rows[0].load
+    try:
+        loads = serve(steps, load, size, isl, osl, cached=cached, vary=vary, spread=spread)
+    except PerfmodelError as error:
+        each = (_together([row], spread) for row in rows)
+        return [str(error)] if len(rows) == 1 else [value for values in each for value in values]
+    return [
+        replace(load, statistic=row.statistic).metric(row.metric).times(row.portion)
+        for load, row in zip(loads, rows, strict=True)
+    ]
 
 
 def _memory(row: Asked) -> Value:

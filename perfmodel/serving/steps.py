@@ -15,6 +15,7 @@ import numpy as np
 from perfmodel.algorithms import Attention, Rowwise
 from perfmodel.algorithms.declaredproblem import DeclaredProblem
 from perfmodel.algorithms.problem import Problem
+from perfmodel.collectives import Collective, predict_collective
 from perfmodel.graph.asks import answers
 from perfmodel.networks import hosts
 from perfmodel.networks.layers.layer import Layer
@@ -31,9 +32,8 @@ from perfmodel.serving.kernels import (
     exchanges,
     expanded,
     kernels,
-    send_times,
 )
-from perfmodel.serving.times import HOST, Line, Times, around, beside
+from perfmodel.serving.times import COMMUNICATION, HOST, Line, Times, around, beside
 from perfmodel.timing.constants import default
 from perfmodel.timing.machine import machine
 from perfmodel.training.overlap import FABRIC_UNITS, Work, together_seconds
@@ -180,8 +180,11 @@ class Steps:
 
     def sends(self, tokens: np.ndarray) -> Times:
         """Sends of `tokens` tokens from stage to stage."""
-        volume = tokens * self.of.network.hidden * 2.0 / self.of.tensor
-        return send_times(self.of, volume).times(self.of.pipeline - 1)
+        volume = np.ceil(tokens * self.of.network.hidden * 2.0 / self.of.tensor).astype(np.int64)
+        time = predict_collective(Collective("send-receive", volume, 2, 2), self.of.fabric)
+        line = Line("send-receive", COMMUNICATION, COMMUNICATION, 1)
+        ends = (time.seconds, time.low_seconds, time.high_seconds)
+        return Times((line,), *(end[None] for end in ends)).times(self.of.pipeline - 1)
 
     def turns(self, tokens: np.ndarray) -> np.ndarray:
         """Parts of a step that run in turn: two where the engine overlaps exchanges with experts,

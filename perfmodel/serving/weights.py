@@ -35,8 +35,6 @@ class WeightFormat:
     widened: str = ""
     """Format of the products on a device without a rate for `product`; weights are dequantised
     first."""
-    note: str = ""
-    """What the product's timing leaves out of the format."""
 
     @cached_property
     def stored(self) -> quantised.Format:
@@ -62,7 +60,6 @@ def _bits(stored: quantised.Format) -> Fraction:
     return bits + (scale + zero) / (stored.group or 1)
 
 
-_AS_G128 = "products are timed with 4.125 bits a weight"
 FORMATS: Mapping[str, WeightFormat] = {
     entry.name: entry
     for entry in (
@@ -73,14 +70,14 @@ FORMATS: Mapping[str, WeightFormat] = {
         WeightFormat("int8", "w8a16", "w8a16"),
         WeightFormat("w8a8", "w8a8", "w8a8_int8"),
         WeightFormat("int4-g128", "w4a16", "w4a16"),
-        WeightFormat("int4-g32", "w4a16-gptfast", "w4a16", note=_AS_G128),
-        WeightFormat("q4_k_m", "q4_k_m", "w4a16", note=_AS_G128),
+        WeightFormat("int4-g32", "w4a16-gptfast", "w4a16"),
+        WeightFormat("q4_k_m", "q4_k_m", "w4a16"),
         WeightFormat("nvfp4", "nvfp4", "nvfp4", "w4a16"),
         WeightFormat("mxfp4", "mxfp4", "mxfp4", "w4a16"),
     )
 }
-"""Every format by name. The checkpoints of gpt-oss have MXFP4 in the experts alone (2508.10925,
-section 2.1)."""
+"""Every format by name; products of int4-g32 and q4_k_m are timed with 4.125 bits a weight. The
+checkpoints of gpt-oss have MXFP4 in the experts alone (2508.10925, section 2.1)."""
 
 
 def weight_format(name: str) -> WeightFormat:

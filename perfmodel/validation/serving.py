@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from perfmodel.errors import PerfmodelError
 from perfmodel.serving.served import Spread, Value
-from perfmodel.serving.servingrows import Answers, Asked, asked
+from perfmodel.serving.servingrows import Asked, answers, asked
 from perfmodel.table import servingbench
 from perfmodel.table.layout import Layout
 from perfmodel.validation.judging import Fields
@@ -58,8 +58,8 @@ def predict_table(table: pd.DataFrame, *, spread: Spread | None = None) -> pd.Da
 
     queries = asked_of(table)
     requests = [q for q in queries if not isinstance(q, str)]
-    answers = iter(Answers(spread).values(requests))
-    rows = [_columns(q, q if isinstance(q, str) else next(answers)) for q in queries]
+    values = iter(answers(requests, spread))
+    rows = [_columns(q, q if isinstance(q, str) else next(values)) for q in queries]
     columns = {name: [row[name] for row in rows] for name in (*_ADDED, "reason")}
     return table.assign(**{name: pd.Series(v, table.index) for name, v in columns.items()})
 

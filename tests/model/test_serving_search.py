@@ -44,6 +44,7 @@ def meets(load, ttft, tpot):
 
 def test_what_is_shown_is_what_infer_says():
     options, _, _ = answer()
+    assert options
     for option in [*options[:3], *[option for option in options if option.of.pools]]:
         (again,) = serve(Steps(option.of), "concurrency", [option.served.size], 1024, 256, vary=0.5)
         assert again.metric("ttft_ms").value == pytest.approx(option.served.metric("ttft_ms").value)
