@@ -146,7 +146,7 @@ def classes(
 def recompute_seconds(stage: Sequence[Part], plan: Plan) -> float:
     """Seconds of the kernels that recomputation runs again in a step, on one stage."""
     return sum(
-        plan.accumulation * layer.repeat * layer.forward.kernels[i].seconds
+        plan.accumulation * layer.repeat * layer.forward.children[i].seconds
         for part in stage
         for layer in part.work
         for i in layer.again
