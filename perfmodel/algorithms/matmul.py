@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -189,7 +190,7 @@ class Matmul(Problem):
         Of B `stored` by rows of n (`nk`, as the weights of a linear layer are) the result is
         transposed: dBᵀ = dCᵀ·A.
         """
-        algorithm, sizes = gradient(matmul()), self.sizes()
+        algorithm, sizes = _gradient(), self.sizes()
         kernels = []
         for step in algorithm.steps:
             (result,), (inner,), (left, right) = step.outputs, step.reduces, step.inputs
@@ -208,6 +209,13 @@ class Matmul(Problem):
         return product([2, self.batch, self.m, self.n, self.k])
 
 
+@lru_cache(maxsize=1)
+def _gradient() -> Algorithm:
+    """Both gradients of a product."""
+    return gradient(matmul())
+
+
+@lru_cache(maxsize=256)
 def matmul(*, dequantise: int = 0, promote_every: int | None = None) -> Algorithm:
     """One contraction over k.
 

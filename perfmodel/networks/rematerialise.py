@@ -88,8 +88,10 @@ def _unfused_attentions(segment: Segment) -> list[UnfusedAttention]:
 def _cores(segment: Segment) -> Iterable[Value]:
     """Scores, softmax and masks that unfused attention saves."""
     for op in _unfused_attentions(segment):
-        yield from (value for value in op.saves if value.rows == op.score_rows
-                    and value.cols == op.seq_kv)  # fmt: skip
+        scores = (op.score_rows, op.seq_kv)
+        for value in segment.saved:
+            if value.name.startswith(f"{op.name}.") and (value.rows, value.cols) == scores:
+                yield value
 
 
 def _stored_operations(segment: Segment) -> list[Operation]:

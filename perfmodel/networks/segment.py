@@ -104,12 +104,17 @@ class Segment:
     def saved(self) -> tuple[Value, ...]:
         """Tensors of one layer that its backward pass reads, each once; gathered ones as their
         shards."""
+        forward, backward = self.forward, self.backward
+        names = forward.written | {x.name for op in self.active for x in op.inputs}
+        names -= {value.name for op in self.active for value in op.statistics}
+        names -= {weight.name for op in self.active for weight in op.weights}
         values: dict[str, Value] = {}
-        for operation in self.active:
-            for value in operation.saves:
-                source = self._sources.get(value.name)
-                tensor = value if source is None else source.x
-                values[tensor.name] = tensor
+        for name, tensor in backward.tensors.items():
+            if name in (names & backward.read) - backward.written:
+                value = Value(name, tensor.shape[0], tensor.shape[1], tensor.dtype)
+                if name in self._sources:
+                    value = self._sources[name].x
+                values[value.name] = value
         return tuple(values.values())
 
     @cached_property

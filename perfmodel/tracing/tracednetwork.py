@@ -205,9 +205,13 @@ class TracedLayer(Operation):
         return self.own
 
     @cached_property
-    def saves(self) -> tuple[Value, ...]:
-        """What its backward kernels read of the forward pass."""
-        return tuple(map(self._value, self.kept))
+    def statistics(self) -> tuple[Value, ...]:
+        """What its backward kernels read and none of its forward kernels writes, nor the layer
+        before: statistics of rows, tensors that all layers share."""
+        writes = {name for node in self.ahead for edge in node.writes for name in edge.tensors}
+        return tuple(
+            self._value(name) for name in self.kept if name not in writes | {*self.entries}
+        )
 
     def forward(self, to: Recorder) -> None:
         """Its forward kernels."""
@@ -241,7 +245,10 @@ class TracedLayer(Operation):
             f"{node.problem.operator} {node.problem.values()} {node.problem.algorithm()}"
             for node in (*self.ahead, *self.back)
         ]
-        sizes = sum(x.bytes for x in self.saves), [weight.shape for weight in self.own]
+        sizes = (
+            sum(self._value(name).bytes for name in self.kept),
+            [weight.shape for weight in self.own],
+        )
         return f"{problems} {self.kinds} {sizes}"
 
 

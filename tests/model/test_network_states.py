@@ -56,7 +56,7 @@ def test_devices_share_the_products_of_a_state(name):
     assert 0.5 <= half / whole < 0.52
 
 
-@pytest.mark.parametrize("name", STATES[::3])
+@pytest.mark.parametrize("name", STATES[1::5])
 def test_a_training_step_takes_three_forward_passes(name):
     net = network(name)
     forward = net.predicted(H100, batch=1, seq=1024).seconds

@@ -110,7 +110,7 @@ def test_a_faster_part_never_slows_anything(part):
             better = device.scaled(**{part: (1.02, 2.0)[seed % 2]})
         except PerfmodelError:
             continue  # the spec does not have it
-        for kind in KINDS:
+        for kind in KINDS[seed % 2 :: 2]:
             problem, schedule = make(kind, seed, 16)
             before, after = as_it_is(kind, seed), run(problem, better, schedule)
             if before is not None and after is not None:
@@ -246,8 +246,8 @@ def test_every_shipped_device_predicts_or_says_why_not_in_one_line():
     refused: dict[str, int] = {}
     for turn, slug in enumerate(names()):
         device = load(slug)
-        # A third of the kinds each: devices of one architecture stand side by side.
-        for problem, schedule in kinds if slug == "b200" else kinds[turn % 3 :: 3]:
+        # A sixth of the kinds each: devices of one architecture stand side by side.
+        for problem, schedule in kinds if slug == "b200" else kinds[turn % 6 :: 6]:
             try:
                 found = predict_arrays(problem, device, schedule=schedule)
             except PerfmodelError as error:

@@ -4,6 +4,7 @@ import json
 import math
 import re
 import sys
+from itertools import cycle
 
 import numpy as np
 import pytest
@@ -51,8 +52,7 @@ def fp16(problem):
     return type(problem)(**{**vars(problem), "dtype": "fp16"})
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
-@pytest.mark.parametrize("slug", DEVICES)
+@pytest.mark.parametrize(("name", "slug"), [*zip(PROBLEMS, cycle(DEVICES), strict=False)])
 def test_more_of_a_resource_never_slows(slug, name, monkeypatch):
     # The whole menu: where twenty columns lie within a hundredth, ten of them may miss the best.
     monkeypatch.setattr(matmul.plan, "__kwdefaults__", {"keep": 10**6})
@@ -97,8 +97,11 @@ def test_twice_as_fast_in_everything_takes_half_the_device_time(slug, name):
     assert after == pytest.approx(before / 2, rel=0.01)
 
 
-@pytest.mark.parametrize("name", ["prefill", "decode", "square", "thin", "softmax", "map"])
-@pytest.mark.parametrize("power", [0.8, 1.5])
+@pytest.mark.parametrize(
+    ("name", "power"),
+    [("prefill", 0.8), ("decode", 1.5), ("square", 1.5), ("thin", 0.8), ("softmax", 0.8),
+     ("map", 1.5)],
+)  # fmt: skip
 def test_elasticities_of_all_rates_add_up_to_minus_one(name, power):
     # Near enough to full power that its fixed part does not show. Within 10 % of the power limit
     # the secants of a rate and of the power mix both sides. Secants over 10 % of a time that bends
@@ -110,10 +113,10 @@ def test_elasticities_of_all_rates_add_up_to_minus_one(name, power):
 
 def test_a_rate_is_worth_nothing_to_all_of_the_time_and_units_that_step_say_so():
     tally = Tally()
-    for index in range(12):
+    for index in range(6):
         tally.add(physics.elasticities(11, index, n=6))
     assert tally.violations == 0, "\n".join(tally.lines())
-    assert tally.checked.total() > 300
+    assert tally.checked.total() > 150
     # Rates scale what is there; whole blocks step.
     rates = [physics.law(dimension) for dimension in physics.PHYSICAL]
     assert tally.fallen[physics.STEP, physics.law("count")]

@@ -1,9 +1,10 @@
-"""Operations of a network: kernels forward and backward, and the tensors that backward reads.
+"""Operations of a network: their kernels forward, from which their kernels backward follow.
 
-An `Operation` (operation.py) has inputs, outputs, weights, and the tensors that its backward pass
-reads (`saves`). `forward` and `backward` record kernels; `backward` takes gradients of the outputs
-and returns gradients of the inputs.
+An `Operation` (operation.py) has inputs, outputs and weights; `forward` records kernels.
+backward.py derives the backward pass from them, by one rule a kind of kernel. An operation says
+it itself only where a library or a framework launches something else: norms and rotary positions
+by plain operators, Megatron's loss, gathers, gradients of biases and their sums in fp32, states.
 
 One kind a file: linear.py, attention.py, norm.py, maps.py, experts.py, embedding.py, loss.py,
-exchange.py. No other module knows their kernels.
+adapter.py, states.py, exchange.py. No other module knows their kernels.
 """

@@ -81,8 +81,9 @@ class FusedAttention(AttentionOperation):
         """Log-sum-exp of the scores: a number for each query and head."""
         return (Value(f"{self.name}.L", self.tokens, self.heads, "fp32"),)
 
-    def problem(self, direction: str) -> Attention:
-        """The attention operator of one pass; independent chunks count as sequences, and keys that
+    @property
+    def problem(self) -> Attention:
+        """The attention operator, forward; independent chunks count as sequences, and keys that
         an indexer chooses as a window of as many."""
         reach = self.of.window if self.of.indexer is None else self.of.indexer.chosen
         window = reach if 0 < reach < self.seq_kv else None
@@ -104,14 +105,13 @@ class FusedAttention(AttentionOperation):
             causal=self.of.causal,
             window=window,
             dtype=self.data,
-            direction=direction,  # type: ignore[arg-type]
             dropout=self.dropout,
         )
 
     def forward(self, to: Recorder) -> None:
         """One kernel."""
         reads: Operands = {"Q": self.q, "K": self.k, "V": self.v}
-        kernel, problem = self.setting.flash_kernel(), self.problem("fwd")
+        kernel, problem = self.setting.flash_kernel(), self.problem
         writes = {"O": self.outputs[0]}
         part = self._part(reads, writes)
         to.run(self.name, "attention", problem, reads, writes, implementation=kernel, part=part)

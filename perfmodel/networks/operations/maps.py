@@ -62,14 +62,14 @@ def chain(
     same, so the model treats them as one map.
     """
     first = inputs[0]
-    latest, unread = list(inputs), list(inputs)
+    latest, unread = list(inputs), [*inputs, *aside]
     values = {f"x{i}": x for i, x in enumerate(inputs)}
     for i, step in enumerate(passes):
         dtype = first.dtype if step.reads_type == "data" else step.reads_type
         output_dtype = first.dtype if step.writes_type == "data" else step.writes_type
         cols = step.columns(first.cols)
         reads = [values[each] for each in step.takes] or _inputs(
-            latest, [*unread, *inputs, *aside], dtype, first.rows * cols, step.reads
+            latest, [*unread, *aside, *inputs], dtype, first.rows * cols, step.reads
         )
         unread = [value for value in unread if value not in reads]
         for j in range(step.reads - len(reads)):

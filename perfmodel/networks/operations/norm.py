@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from perfmodel.algorithms import Rowwise
 from perfmodel.networks.operations.maps import Pass, chain
@@ -47,8 +46,6 @@ class Norm(Unary):
     """layernorm or rmsnorm."""
     bias: bool = False
     """Whether it has a bias beside its weight."""
-    shared: bool = False
-    """Whether one weight serves all heads, and is counted elsewhere."""
 
     @property
     def weights(self) -> tuple[Weight, ...]:
@@ -62,30 +59,20 @@ class Norm(Unary):
         """Whether it is one kernel."""
         return self.op == "layernorm" or self.setting.stack.fused_norm
 
-    @cached_property
-    def saves(self) -> tuple[Value, ...]:
-        """X; with plain operators, its fp32 copy and the tensor that the weight multiplies."""
-        if self.fused:
-            return (self.x,)
-        rows, cols = self.x.rows, self.x.cols
-        scaled = Value(f"{self.name}.scaled", rows, cols, self.x.dtype)
-        x = self.x if self.setting.wide else Value(f"{self.name}.wide", rows, cols, "fp32")
-        return (x, scaled) if self.setting.trains else (x,)
+    @property
+    def _kept(self) -> tuple[Value, ...]:
+        """What the gradient by plain operators reads: the tensor that the weight multiplies, and X
+        as it was widened."""
+        x, narrow = self.x, not self.setting.wide
+        wide = replace(x, name=f"{self.name}.0.0", dtype="fp32") if narrow else x
+        scaled = replace(x, name=f"{self.name}.{6 if narrow else 4}.0")
+        return (scaled, wide) if self.setting.trains else (wide,)
 
     @property
     def statistics(self) -> tuple[Value, ...]:
         """Reciprocal standard deviation of each row; for a layer norm the mean too."""
         names = ("mean", "rstd") if self.op == "layernorm" else ("rstd",)
         return tuple(Value(f"{self.name}.{name}", self.x.rows, 1, "fp32") for name in names)
-
-    def _problem(self, direction: str) -> Rowwise:
-        return Rowwise(
-            self.op,
-            self.x.rows,
-            self.x.cols,
-            self.x.dtype,
-            direction=direction,  # type: ignore[arg-type]
-        )
 
     def _vectors(self, tape: Recorder) -> dict[str, Value]:
         names = ("gamma", "beta") if self.op == "layernorm" else ("gamma",)
@@ -110,7 +97,7 @@ class Norm(Unary):
         to.run(
             self.name,
             "norm",
-            self._problem("fwd"),
+            Rowwise(self.op, self.x.rows, self.x.cols, self.x.dtype),
             {"X": self.x, **self._vectors(to)},
             {"Y": self.outputs[0], **statistics},
             implementation=self.setting.stack.library if self.op == "layernorm" else None,
@@ -124,7 +111,7 @@ class Norm(Unary):
         if not self.setting.trains:
             passes = (passes[0], *passes[2:])  # no sum over rows for the weight
         dx, name = gradient_of(self.x, self.name), f"{self.name}.gradient"
-        chain(to, name, "norm", passes, (gradients[0],), (dx,), aside=self.saves)
+        chain(to, name, "norm", passes, (gradients[0],), (dx,), aside=self._kept)
         return (dx,)
 
 

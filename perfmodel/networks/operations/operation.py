@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from perfmodel.networks.operations.backward import Backward
 from perfmodel.networks.recorder import Recorder
@@ -39,20 +38,6 @@ class Operation(ABC):
     def weights(self) -> tuple[Weight, ...]:
         """Parameters that it owns or shares."""
         return ()
-
-    @cached_property
-    def saves(self) -> tuple[Value, ...]:
-        """Tensors of the forward pass that its backward pass reads."""
-        forward, backward = Recorder(self.name), Recorder(self.name)
-        self.forward(forward)
-        self.backward(backward, tuple(gradient_of(y, "the next") for y in self.outputs))
-        tensors = forward.written | {x.name for x in self.inputs}
-        tensors -= {x.name for x in self.statistics} | {w.name for w in self.weights}
-        return tuple(
-            Value(name, tensor.shape[0], tensor.shape[1], tensor.dtype)
-            for name, tensor in backward.tensors.items()
-            if name in (tensors & backward.read) - backward.written
-        )
 
     @property
     def statistics(self) -> tuple[Value, ...]:
