@@ -71,7 +71,7 @@ class Results:
         """What-ifs by a case's key: hardware number → microseconds with it halved and doubled."""
         effects: dict[str, dict[str, list[float | None]]] = {}
         for row in self._changes:
-            effects.setdefault(key_of(row), {})[row["quantity"]] = [
+            effects.setdefault(row["key"], {})[row["quantity"]] = [
                 row["halved_us"], row["after_us"]
             ]  # fmt: skip
         return effects
@@ -83,10 +83,10 @@ class Results:
 
     @property
     def _changes(self) -> list[Mapping[str, Any]]:
-        documents = (d for name, group in self.documents.items() for d in group
-                     if KINDS[name].effects)  # fmt: skip
-        rows = [row for d in documents for row in d.rows] + self.asked
-        return [row for row in rows if row.get("quantity") is not None]
+        """What-ifs of documents, then those that were asked, with the keys of their cases."""
+        groups = [(n, group) for n, group in self.documents.items() if KINDS[n].effects]
+        rows = [row for name, group in groups for row in _output(name, group, _what_ifs)]
+        return [*rows, *_changed(self.asked)]
 
     @property
     def devices(self) -> list[str]:
@@ -119,6 +119,15 @@ def _cases(kind: Kind, documents: Sequence[Document]) -> Iterator[dict[str, Any]
             if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
                 raise TypeError("assumptions: no list of texts")
             yield {**case, "key": key_of(case), "source": document.source}
+
+
+def _what_ifs(documents: Sequence[Document]) -> Iterator[Mapping[str, Any]]:
+    return _changed(row for document in documents for row in document.rows)
+
+
+def _changed(rows: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Rows in which a hardware number changes, with the keys of their cases."""
+    return ({**r, "key": key_of(r)} for r in rows if r.get("quantity") is not None)
 
 
 def _output(
