@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         TableError,
         UnknownName,
     )
-    from perfmodel.graph import Edge, Graph, GraphPrediction, Node, Tensor, predict_graph
+    from perfmodel.graph import Edge, Graph, Node, Tensor, Tree, predict_graph
     from perfmodel.graph import load as load_graph
     from perfmodel.hardware import Device, System, load, names
     from perfmodel.hardware.systems import load as load_system
@@ -59,7 +59,6 @@ _MODULES = {
     "Device": "hardware",
     "Edge": "graph",
     "Graph": "graph",
-    "GraphPrediction": "graph",
     "Grid": "analysis.sweep",
     "Kernel": "schedules",
     "Loop": "schedules",
@@ -81,6 +80,7 @@ _MODULES = {
     "System": "hardware",
     "TableError": "errors",
     "Tensor": "graph",
+    "Tree": "graph",
     "UnitError": "units",
     "UnknownName": "errors",
     "compare": "validation.compare:predict_table",
@@ -107,7 +107,6 @@ __all__ = [
     "Device",
     "Edge",
     "Graph",
-    "GraphPrediction",
     "Grid",
     "Kernel",
     "Loop",
@@ -129,6 +128,7 @@ __all__ = [
     "System",
     "TableError",
     "Tensor",
+    "Tree",
     "UnitError",
     "UnknownName",
     "__version__",

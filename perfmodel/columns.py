@@ -123,14 +123,14 @@ def text(header: str, key: str, **layout: Any) -> Column:
 
 
 def span(row: Row) -> str:
-    """A row's range, "1.2 µs to 3.4 µs"; "" without a range."""
-    ends = row["low_us"], row["high_us"]
-    return "" if None in ends else " to ".join(shown(end, "time") for end in ends)
+    """A row's range, "1.2 µs to 3.4 µs"; "" without one."""
+    low, high = row["low_us"], row["high_us"]
+    return "" if low in (None, high) else f"{shown(low, 'time')} to {shown(high, 'time')}"
 
 
 def around(row: Row) -> str:
     """A row's range as the distances of its ends from the time: -14% +30%; "" without a range."""
-    if row["low_us"] is None:
+    if row["low_us"] in (None, row["high_us"]):
         return ""
     return " ".join(f"{row[end] / row['time_us'] - 1:+.0%}" for end in ("low_us", "high_us"))
 

@@ -19,7 +19,7 @@ ROWS = 3000
 TABLES = {
     "encoder attention": "encoder_attention", "latent attention": "mla", "expert layers": "moe",
     "linear attention": "linear_attention", "sparse attention": "sparse_attention",
-    "residual streams": "mhc",
+    "residual streams": "mhc", "exchange of experts": "moe_exchange",
 }  # fmt: skip
 PAGE = Path(__file__).parents[1] / "docs" / "accuracy" / "families.csv"
 

@@ -2,8 +2,9 @@
 allowed.
 
 They are parsed with Python's grammar and evaluated on the syntax tree: numbers, names, operators
-(+ - * / // %), the functions log2, sqrt, ceil, min and max, and one comparison. A quotient that is
-whole stays an integer.
+(+ - * / // %), the functions log2, sqrt, ceil, min, max and busiest (rows of the busiest of ranks
+that share experts: rows, experts, ranks, experts chosen, skew), and one comparison. A quotient that
+is whole stays an integer.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from perfmodel.algorithms.grouped import busiest_rows
 from perfmodel.arithmetic import maximum, minimum
 from perfmodel.errors import ProblemError
 from perfmodel.plaintext import quoted
@@ -57,6 +59,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "ceil": _either(math.ceil, np.ceil),
     "min": lambda *values: reduce(minimum, values),
     "max": lambda *values: reduce(maximum, values),
+    "busiest": busiest_rows,
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property, lru_cache
+from itertools import starmap
 
 import numpy as np
 
@@ -82,6 +83,26 @@ class GroupedMatmul(Matmul):
     def flops(self) -> Number:
         """2·n·k for each row of the busiest rank."""
         return product([2, *self.sizes().values()])
+
+
+def reached(ranks: Number, chosen: Number) -> Number:
+    """Expected ranks that hold some of a token's experts: ranks · (1 − (1 − 1/ranks)^chosen).
+
+    Its `chosen` experts are spread evenly over all ranks.
+    """
+    return ranks * (1.0 - (1.0 - 1.0 / ranks) ** chosen)
+
+
+def busiest_rows(
+    rows: Number, groups: Number, ranks: Number, chosen: Number, skew: Number
+) -> Number:
+    """Rows of the busiest rank, whole ones."""
+    columns = (np.asarray(each, dtype=np.float64) for each in (rows, groups, ranks, chosen, skew))
+    flat = np.broadcast_arrays(*columns)
+    keys = np.stack([each.reshape(-1) for each in flat], axis=1).tolist()
+    sums = [count * float(means @ shares) for count, means, shares in starmap(busiest_loads, keys)]
+    most = np.ceil(np.round(sums, 6)).reshape(flat[0].shape)
+    return most if most.ndim else int(most)
 
 
 @lru_cache(maxsize=65536)

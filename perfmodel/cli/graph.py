@@ -12,7 +12,7 @@ from perfmodel.cli.build import command
 from perfmodel.cli.output import Shown
 from perfmodel.fieldoption import FieldOption
 from perfmodel.graph import load, predict_graph
-from perfmodel.render import Report, graphs
+from perfmodel.render import Report, trees
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Asked(Corrected):
     """Type of the data: bf16, fp16, fp8, fp32 (perfmodel list types)."""
     harness: Harness = "kernel"
     """Benchmark harness whose overhead is included."""
-    by: Annotated[str, FieldOption(None, "WHAT", single=True, names=graphs.BY)] = "node"
+    by: Annotated[str, FieldOption(None, "WHAT", single=True, names=trees.OF_GRAPHS)] = "node"
     """What has a line."""
 
 
@@ -44,7 +44,8 @@ def graph_(asked: Asked, shown: Shown) -> Report:
     declaration = load(asked.graph)
     graph = declaration.at(sizes(asked.size, declaration.sizes), asked.dtype)
     answers = [predict_graph(graph, device, harness=asked.harness) for device in asked.device]
-    return graphs.data(answers) if shown.form == "json" else graphs.report(answers, asked.by)
+    json = shown.form == "json"
+    return trees.data(answers, "graphs") if json else trees.report(answers, asked.by, "graphs")
 
 
 def sizes(texts: Mapping[str, str], names: Mapping[str, object]) -> dict[str, float]:

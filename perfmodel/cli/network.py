@@ -7,7 +7,7 @@ Any other first word is the name of a network: `perfmodel network llama-3-8b ...
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any
 
@@ -28,8 +28,7 @@ from perfmodel.networks import huggingface, library, reading
 from perfmodel.networks.expand import parameter_count
 from perfmodel.networks.networktime import predict_network
 from perfmodel.networks.setting import Setting
-from perfmodel.render import Report, networkparts
-from perfmodel.render import networks as render
+from perfmodel.render import Report, networkparts, trees
 from perfmodel.units import binary
 
 PASSES = ("forward", "train", "prefill", "decode")
@@ -75,7 +74,7 @@ class Pass(Corrected):
     """Tokens of a sequence; with --pass decode, tokens in the KV cache."""
     pass_: Annotated[str, FieldOption(None, "PASS", single=True, names=PASSES)] = "forward"
     """Kind of pass."""
-    by: Annotated[str, FieldOption(None, "WHAT", single=True, names=tuple(render.BY))] = "class"
+    by: Annotated[str, FieldOption(None, "WHAT", single=True, names=trees.OF_NETWORKS)] = "class"
     """What has a line."""
 
     def setting(self, **fields: Any) -> Setting:
@@ -121,12 +120,14 @@ def predict(asked: Pass, values: Values, shown: Shown, drawing: Classes) -> None
 
         devices = {device.slug: device for device in asked.device}
         lines = [roofs(devices[each.device], [setting.dtype]) for each in answers]
-        points = [point for each in answers for point in render.points(each)]
+        points = [point for each in answers for point in trees.points(each)]
         title = f"{network.name}, batch {setting.batch}, {setting.seq} tokens, by class"
         drawing.draw(lambda page: roofline_chart(lines, points, title=title, page=page))
-    people = shown.form != "json"
-    way = asked.pass_
-    shown.emit(render.report(answers, asked.by, way) if people else render.data(answers, way))
+    answers = [replace(each, settings={**each.settings, "pass": asked.pass_}) for each in answers]
+    json = shown.form == "json"
+    shown.emit(
+        trees.data(answers, "networks") if json else trees.report(answers, asked.by, "networks")
+    )
     weights = parameter_count(network) * element(setting.data).bytes
     for device in asked.device:
         if device.memory_bytes is not None and weights > device.memory_bytes:

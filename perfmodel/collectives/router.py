@@ -17,6 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import comb
 
+from perfmodel.algorithms.grouped import reached
+
 
 @dataclass(frozen=True)
 class Router:
@@ -33,7 +35,7 @@ class Router:
         """Expected number of nodes that hold some of a token's experts."""
         groups, limit = self.groups, self.chosen_groups
         if not limit or limit >= groups:
-            return float(nodes * (1 - (1 - 1 / nodes) ** self.chosen))
+            return float(reached(nodes, self.chosen))
         if nodes >= groups:
             present = 1 - (1 - groups / (nodes * limit)) ** self.chosen
             return float(nodes * limit / groups * present)

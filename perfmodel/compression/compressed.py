@@ -9,12 +9,11 @@ from functools import cached_property, lru_cache
 from perfmodel.algorithms import Matmul
 from perfmodel.compression import quantised
 from perfmodel.compression.scheme import PLAIN, PLAIN_BITS, Scheme
-from perfmodel.graph.graphspread import Spread
+from perfmodel.graph.tree import Tree
 from perfmodel.hardware import Device
 from perfmodel.networks.expand import parameters
 from perfmodel.networks.network import Network
-from perfmodel.networks.networkprediction import KernelTime, NetworkPrediction, PassTime
-from perfmodel.networks.networktime import Held, predict_network
+from perfmodel.networks.networktime import Held, of_passes, predict_network
 from perfmodel.networks.setting import Setting
 from perfmodel.networks.summary import narrowed, part
 from perfmodel.networks.value import Weight
@@ -90,7 +89,7 @@ class Compressed:
             return table.stored_bytes(n, k)
         return weight.elements * PLAIN_BITS / 8.0
 
-    def predict(self, setting: Setting, device: Device) -> NetworkPrediction:
+    def predict(self, setting: Setting, device: Device) -> Tree:
         """A forward pass in 16 bits with the scheme's kernels in place of plain products.
 
         Raises `ProblemError` where the device cannot multiply the format.
@@ -100,43 +99,45 @@ class Compressed:
         setting = replace(setting, dtype=PLAIN)
         baseline = predict_network(self.network, setting, device)
         names = frozenset(weight.name for weight, _ in self.matrices(setting))
-        passes = tuple(self._pass(one, names, device) for one in baseline.passes)
-        return replace(baseline, passes=passes)
+        passes = [self._pass(one, names, device) for one in baseline.children if one.children]
+        return of_passes(self.network, setting, device, passes)
 
-    def _pass(self, base: PassTime, names: frozenset[str], device: Device) -> PassTime:
+    def _pass(self, base: Tree, names: frozenset[str], device: Device) -> Tree:
         """A pass with its products replaced."""
-        kernels: list[KernelTime] = []
-        for kernel in base.kernels:
+        kernels: list[Tree] = []
+        for kernel in base.children:
             if f"{kernel.name}.weight" in names:
                 kernels += _replacements(kernel, self.scheme, device)
             elif kernel.name == _LOGITS:
                 kernels += _replacements(kernel, self.of_head, device)
             else:
                 kernels.append(kernel)
-        return replace(base, kernels=tuple(kernels))
+        return Tree.series(base.name, base.kind, kernels, int(base.repeat))
 
 
-def _replacements(kernel: KernelTime, scheme: Scheme, device: Device) -> Iterable[KernelTime]:
+def _replacements(kernel: Tree, scheme: Scheme, device: Device) -> Iterable[Tree]:
     """A product's kernels under a scheme, without a benchmark harness's start-up."""
-    problem = Matmul(**kernel.prediction.problem)
+    assert kernel.run is not None
+    problem = Matmul(**kernel.run.problem)
     if scheme.multiplies == problem.dtype:
         return (kernel,)
     parts = _kernels(scheme, problem, Held(device))
     return [
-        _kernel(kernel, f"{kernel.name}{f' {i + 1}' if i else ''}", each, problem)
+        replace(
+            Tree.of(
+                f"{kernel.name}{f' {i + 1}' if i else ''}", kernel.kind, _family(each, problem),
+                each, kernel.repeat,
+            ),
+            gap_seconds=kernel.gap_seconds,
+        )
         for i, each in enumerate(parts)
-    ]
+    ]  # fmt: skip
 
 
 @lru_cache(maxsize=1024)
 def _kernels(scheme: Scheme, problem: Matmul, key: Held[Device]) -> tuple[Prediction, ...]:
     """The kernels of a product; layers that alternate have the same ones."""
     return scheme.kernels(problem, key.device)
-
-
-def _kernel(original: KernelTime, name: str, kernel: Prediction, problem: Matmul) -> KernelTime:
-    spread = Spread.of(_family(kernel, problem), kernel, original.launches)
-    return replace(original, name=name, spread=spread, prediction=kernel)
 
 
 def _family(prediction: Prediction, problem: Matmul) -> str:

@@ -11,7 +11,6 @@ ulysses, tree), and the length at which a link is hidden.
 from perfmodel.context_parallel.carrier import Carrier, OverLink, OverSystem
 from perfmodel.context_parallel.contexttime import (
     WAYS,
-    ContextPrediction,
     every_way,
     predict_context,
     threshold,
@@ -22,7 +21,6 @@ __all__ = [
     "PLACEMENTS",
     "WAYS",
     "Carrier",
-    "ContextPrediction",
     "OverLink",
     "OverSystem",
     "every_way",

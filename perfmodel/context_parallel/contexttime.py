@@ -46,6 +46,7 @@ from perfmodel.elements import element
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.graph.asks import Ask, answers
 from perfmodel.graph.jobs import Jobs, Wait
+from perfmodel.graph.tree import Tree
 from perfmodel.hardware import Device
 from perfmodel.operators.mesh import crossing
 
@@ -70,43 +71,6 @@ _LIES: Mapping[str, tuple[str, Mapping[str, Mapping[str, str]]]] = {
     ),
     "tree": ("x", {"fwd": {}}),
 }
-
-
-@dataclass(frozen=True)
-class ContextPrediction:
-    """Time of the busiest device, and its exchanges."""
-
-    way: str
-    """ring, gather, ulysses or tree."""
-    placement: str
-    """Placement of tokens; empty where the way has no choice."""
-    ranks: int
-    """Devices that the sequence is split over."""
-    seconds: float
-    """Seconds until the last device has ended."""
-    low_seconds: float
-    """Seconds with every kernel and exchange at the low end of its range."""
-    high_seconds: float
-    """Seconds with every kernel and exchange at the high end of its range."""
-    compute_seconds: float
-    """The part of `seconds` for attention and merging on the busiest device."""
-    merge_seconds: float
-    """The part of `compute_seconds` for merging partial results in separate passes."""
-    exposed_seconds: float
-    """Seconds that exchanges and waiting add."""
-    sent_bytes: float
-    """Bytes that each device sends."""
-    exchanges: tuple[Exchange, ...]
-    """Its exchanges, by tensor."""
-
-    def __add__(self, other: ContextPrediction) -> ContextPrediction:
-        """One after the other, such as a forward and a backward pass."""
-        sums = {
-            name: getattr(self, name) + getattr(other, name)
-            for name in ContextPrediction.__dataclass_fields__
-            if name not in ("way", "placement", "ranks")
-        }
-        return replace(self, **sums)
 
 
 @dataclass(frozen=True)
@@ -172,7 +136,7 @@ def predict_context(
     placement: str = "zigzag",
     merged: bool = False,
     gradient: str = "fp32",
-) -> ContextPrediction:
+) -> Tree:
     """Predict attention whose sequence is split over `ranks` devices.
 
     The problem is the whole one, over all devices. `merged`: kernels merge partial results
@@ -186,22 +150,26 @@ def predict_context(
     _check(problem, way, ranks)
     directions: tuple[Direction, ...] = ("fwd", "bwd")
     passes = directions if problem.direction == "fwdbwd" else (problem.direction,)
-    first, *rest = (
+    trees = [
         _WAYS[way](
             _Shared(way, replace(problem, direction=one), ranks, placement, merged, gradient,
                     carrier, device)
         )
         for one in passes
-    )  # fmt: skip
-    return first + rest[0] if rest else first
+    ]  # fmt: skip
+    if len(trees) == 1:
+        return trees[0]
+    exchanges = tuple(exchange for tree in trees for exchange in tree.exchanges)
+    both = Tree.series(way, problem.direction, trees)
+    return replace(both, settings=trees[0].settings, device=device.slug, exchanges=exchanges)
 
 
 def every_way(
     problem: Attention, device: Device, carrier: Carrier, ranks: int, *, placement: str = "zigzag"
-) -> dict[str, ContextPrediction]:
+) -> dict[str, Tree]:
     """The ways that can share a problem, the fastest first. Raises `ProblemError` where none
     can."""
-    ways: list[ContextPrediction] = []
+    ways: list[Tree] = []
     errors: list[ProblemError] = []
     for way in WAYS:
         try:
@@ -212,7 +180,7 @@ def every_way(
             errors.append(error)
     if not ways:
         raise errors[0]
-    return {each.way: each for each in sorted(ways, key=lambda each: each.seconds)}
+    return {each.name: each for each in sorted(ways, key=lambda each: each.seconds)}
 
 
 def ring_steps(problem: Attention, ranks: int, placement: str) -> Steps:
@@ -228,7 +196,7 @@ def ring_steps(problem: Attention, ranks: int, placement: str) -> Steps:
     ]
 
 
-def _ring(shared: _Shared) -> ContextPrediction:
+def _ring(shared: _Shared) -> Tree:
     """Blocks rotate; a step takes the longer of computing and sending."""
     steps, shape = ring_steps(shared.problem, shared.ranks, shared.placement), (shared.ranks, -1, 3)
     calls = [step for device in steps for step in device]
@@ -265,7 +233,7 @@ def _merging(shared: _Shared, step: int, calls: Calls) -> list[Problem]:
     ]
 
 
-def _gather(shared: _Shared) -> ContextPrediction:
+def _gather(shared: _Shared) -> Tree:
     """Gather all keys first (forward), or scatter the gradients of all keys at the end
     (backward)."""
     check_divides(shared.problem.seq_q, shared.ranks, "parts, one a device")
@@ -274,7 +242,7 @@ def _gather(shared: _Shared) -> ContextPrediction:
     return _serial(shared, max(times, key=lambda t: t[0]), shared.exchanges)
 
 
-def _ulysses(shared: _Shared) -> ContextPrediction:
+def _ulysses(shared: _Shared) -> Tree:
     """Each device has all tokens of its heads; too few key-value heads are repeated."""
     problem, ranks = shared.problem, shared.ranks
     check_divides(problem.seq_q, ranks, "parts, one a device")
@@ -284,7 +252,7 @@ def _ulysses(shared: _Shared) -> ContextPrediction:
     return _serial(shared, shared.seconds([[share]])[0], crossing)
 
 
-def _tree(shared: _Shared) -> ContextPrediction:
+def _tree(shared: _Shared) -> Tree:
     """Each device attends to its own keys; outputs and statistics are reduced over all."""
     check_divides(shared.problem.seq_kv, shared.ranks, "parts, one a device")
     keys = shared.problem.seq_kv // shared.ranks
@@ -292,7 +260,7 @@ def _tree(shared: _Shared) -> ContextPrediction:
     return _serial(shared, shared.seconds([[share]])[0], shared.exchanges)
 
 
-_WAYS: Mapping[str, Callable[[_Shared], ContextPrediction]] = {
+_WAYS: Mapping[str, Callable[[_Shared], Tree]] = {
     "ring": _ring,
     "gather": _gather,
     "ulysses": _ulysses,
@@ -303,9 +271,7 @@ WAYS = tuple(_WAYS)
 """Every way to share attention."""
 
 
-def _serial(
-    shared: _Shared, computing: np.ndarray, crossing: tuple[Exchange, ...]
-) -> ContextPrediction:
+def _serial(shared: _Shared, computing: np.ndarray, crossing: tuple[Exchange, ...]) -> Tree:
     """Kernels and exchanges one after the other."""
     carrier = shared.carrier
     wait = sum((carrier.exchange_seconds(one) for one in crossing), start=np.zeros(3))
@@ -318,21 +284,31 @@ def _prediction(
     computing: np.ndarray,
     merging: np.ndarray,
     crossing: tuple[Exchange, ...],
-) -> ContextPrediction:
+) -> Tree:
+    """The time of the busiest device: of attention, of merging partial results in passes of their
+    own, and what exchanges and waiting add."""
+    parts = {
+        ("attention", "attention"): computing - merging,
+        ("merging", "pointwise"): merging,
+        ("exchanges", "communication"): seconds - computing,
+    }
     has_choice = shared.way == "gather" or (shared.way == "ring" and shared.problem.seq_q > 1)
-    return ContextPrediction(
-        way=shared.way,
-        placement=shared.placement if has_choice else "",
-        ranks=shared.ranks,
-        seconds=float(seconds[0]),
-        low_seconds=float(seconds[1]),
-        high_seconds=float(seconds[2]),
-        compute_seconds=float(computing[0]),
-        merge_seconds=float(merging[0]),
-        exposed_seconds=float(seconds[0] - computing[0]),
-        sent_bytes=sum(float(one.sent_bytes) for one in crossing),
+    return replace(
+        _leaf(shared.way, shared.problem.direction, seconds),
+        children=tuple(_leaf(*names, ends) for names, ends in parts.items() if np.any(ends)),
+        settings={
+            "way": shared.way,
+            "placement": shared.placement if has_choice else "",
+            "ranks": shared.ranks,
+        },
+        device=shared.device.slug,
         exchanges=crossing,
     )
+
+
+def _leaf(name: str, kind: str, ends: np.ndarray) -> Tree:
+    seconds, low, high = ends.tolist()
+    return Tree(name=name, kind=kind, seconds=seconds, low_seconds=low, high_seconds=high)
 
 
 def _check(problem: Attention, way: str, ranks: int) -> None:

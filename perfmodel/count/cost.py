@@ -131,7 +131,7 @@ def count(schedule: Schedule, sizes: rule.Sizes, elements: Elements) -> Cost:
     type. Tiles may be arrays too and broadcast against the sizes. With mesh loops the counts are
     those of the device with the largest shard.
     """
-    costs = tuple(_count_kernel(schedule, kernel, sizes, elements) for kernel in schedule.kernels)
+    costs = tuple(count_kernel(schedule, kernel, sizes, elements) for kernel in schedule.kernels)
     return Cost(schedule, costs, memory_bytes(schedule, sizes, elements))
 
 
@@ -151,9 +151,10 @@ def memory_bytes(schedule: Schedule, sizes: rule.Sizes, elements: Elements) -> N
     return sum(to_bytes(n, elements[tensors[name].element]) for name, n in counts.items())
 
 
-def _count_kernel(
+def count_kernel(
     schedule: Schedule, kernel: Kernel, sizes: rule.Sizes, elements: Elements
 ) -> KernelCost:
+    """Count one kernel of a schedule, as `count` does."""
     if kernel.combines:
         return _count_combine(schedule, kernel, sizes, elements)
     nest = rule.nest(schedule, kernel, sizes)

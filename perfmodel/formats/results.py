@@ -10,7 +10,7 @@ Infinity.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
@@ -18,15 +18,13 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 from perfmodel.analysis.sweep.answers import Answer
 from perfmodel.analysis.whatif import CaseChange
 from perfmodel.collectives.collectiveprediction import CollectivePrediction
-from perfmodel.columns import Result, columns_of, declared
+from perfmodel.columns import SOME, Result, columns_of, declared
 from perfmodel.compression.comparing import Compared
 from perfmodel.entries import bare
 from perfmodel.entryschema import field_docs
-from perfmodel.graph import GraphPrediction
-from perfmodel.networks.networkprediction import NetworkPrediction
+from perfmodel.graph.tree import Tree, form
 from perfmodel.prediction import Prediction, columns
 from perfmodel.quantities import kind_of
-from perfmodel.render.lines import Line
 from perfmodel.tracing.trace import Trace
 from perfmodel.training.result import Step
 
@@ -41,15 +39,15 @@ class Document:
     """The result that each row is; None: a point of a sweep, whose members are joined."""
     head: Any = None
     """The result that has the members beside the rows."""
-    without: tuple[str, ...] = ()
-    """Members of a row that the command leaves out."""
+    form: str = ""
+    """The form of a tree's nodes that each row is; without columns that only some tables have."""
 
 
 DOCUMENTS: Mapping[str, Document] = {
     "predictions": Document("predict", Prediction),
-    "graphs": Document("graph", GraphPrediction),
-    "networks": Document("network", NetworkPrediction),
-    "trace": Document("trace", Line, Trace, without=("operator", "live_bytes")),
+    "graphs": Document("graph", Tree, form="root"),
+    "networks": Document("network", Tree, form="root"),
+    "trace": Document("trace", Tree, Trace, form="line"),
     "whatif": Document("whatif", CaseChange),
     "rows": Document("sweep", None, Answer),
     "steps": Document("train", Step),
@@ -73,8 +71,10 @@ def schema() -> dict[str, Any]:
         members: dict[str, Any] = {"schema_version": {"const": 1}}
         members |= _members(each.head, parts) if each.head else {}
         row = {"$ref": "#/$defs/Point"} if each.row is None else _type(each.row, parts)
-        for left_out in each.without:
-            parts[each.row.__name__]["required"].remove(left_out)
+        if each.form:
+            row = {"$ref": f"#/$defs/{each.command.capitalize()}"}
+            keys = [column.key for column in form(each.form) if column.when != SOME]
+            parts[each.command.capitalize()] = _object(each.row, parts, keys)
         members[name] = {"type": "array", "items": row}
         parts[name] = {
             "description": f"`perfmodel {each.command} --format json`.",
@@ -140,8 +140,10 @@ def _members(noun: Any, parts: dict[str, Any]) -> dict[str, Any]:
     return members
 
 
-def _object(noun: Any, parts: dict[str, Any]) -> dict[str, Any]:
+def _object(noun: Any, parts: dict[str, Any], keys: Sequence[str] = ()) -> dict[str, Any]:
+    """The schema of a result, or of its members under some keys."""
     members = _members(noun, parts)
+    members = {key: members[key] for key in keys or members if key in members}
     joined = any(column.flat for _, _, column in declared(noun))
     return {
         "description": (noun.__doc__ or "").split("\n\n")[0].replace("\n", " "),
@@ -207,9 +209,9 @@ def _hint(noun: Any, name: str) -> Any:
             names = vars(sys.modules[base.__module__])
             hint = bare(eval(text, names)) if isinstance(text, str) else bare(text)
             return _bound(hint, bound)
-        for form in vars(base).get("__orig_bases__", ()):
-            free = getattr(get_origin(form), "__parameters__", ())
-            bound |= dict(zip(free, get_args(form), strict=False))
+        for generic in vars(base).get("__orig_bases__", ()):
+            free = getattr(get_origin(generic), "__parameters__", ())
+            bound |= dict(zip(free, get_args(generic), strict=False))
     raise AttributeError(f"{noun.__name__} has no {name}")
 
 

@@ -14,7 +14,7 @@ from perfmodel.graph.tensor import OWN, Tensor
 from perfmodel.units import binary
 
 if TYPE_CHECKING:
-    from perfmodel.graph.graphprediction import GraphPrediction
+    from perfmodel.graph.tree import Tree
     from perfmodel.hardware import Device
 
 _ROUNDING = 1e-9
@@ -60,7 +60,7 @@ class Graph:
             for edge in node.edges:
                 self._check_size(node, edge)
 
-    def predicted(self, machine: Device, **options: Any) -> GraphPrediction:
+    def predicted(self, machine: Device, **options: Any) -> Tree:
         """Its time on a device; `options` as for `predict_graph`."""
         from perfmodel.graph.graphtime import predict_graph
 

@@ -10,10 +10,12 @@ one takes no memory of its own. No allocator is modelled: fragmentation and cach
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Annotated, Any
 
+from perfmodel.columns import Column, Result
 from perfmodel.graph.graph import Graph
 from perfmodel.graph.tensor import OWN
 
@@ -44,11 +46,70 @@ def alive(spans: Iterable[Span], moments: int) -> dict[str, list[Any]]:
     return live
 
 
-def peak(spans: Sequence[Span], moments: int) -> dict[str, Any]:
-    """What the device's own memory holds at its fullest moment, by name; the first of equals."""
-    sums = alive(spans, moments)[OWN]
-    fullest = sums.index(max(sums))
-    return {s.name: s.bytes for s in spans if s.place == OWN and s.first <= fullest <= s.last}
+@dataclass(frozen=True)
+class Memory(Result):
+    """What is held from moment to moment, and the room for it."""
+
+    spans: tuple[Span, ...]
+    """All that is held."""
+    moments: tuple[str, ...]
+    """Names of the moments."""
+    rooms: Mapping[str, float]
+    """Capacity in bytes of each level that has a known one."""
+
+    @cached_property
+    def live_bytes(self) -> Mapping[str, list[float]]:
+        """Bytes held at each moment, by level."""
+        return alive(self.spans, len(self.moments))
+
+    @cached_property
+    def footprints(self) -> Annotated[Mapping[str, float], Column()]:
+        """Most bytes held at once, by level."""
+        return {level: max(sums) for level, sums in self.live_bytes.items()}
+
+    @property
+    def peak_bytes(self) -> Annotated[float, Column()]:
+        """Most bytes held at once in the device's own memory."""
+        return self.footprints[OWN]
+
+    @property
+    def _fullest(self) -> int:
+        return self.live_bytes[OWN].index(self.peak_bytes)
+
+    @property
+    def peak_node(self) -> Annotated[str, Column()]:
+        """The first moment with that many bytes."""
+        return self.moments[self._fullest]
+
+    @cached_property
+    def lines(self) -> Mapping[str, float]:
+        """What the device's own memory holds at that moment, by name."""
+        moment = self._fullest
+        return {
+            span.name: span.bytes
+            for span in self.spans
+            if span.place == OWN and span.first <= moment <= span.last and span.bytes
+        }
+
+    @property
+    def capacity_bytes(self) -> float | None:
+        """Capacity of the device's own memory; None where its spec has none."""
+        return self.rooms.get(OWN)
+
+    @property
+    def lacking_bytes(self) -> float:
+        """Bytes missing from the device's own memory."""
+        return max(self.peak_bytes - (self.capacity_bytes or self.peak_bytes), 0.0)
+
+    @property
+    def fits_at(self) -> Annotated[Mapping[str, bool], Column()]:
+        """Whether the peak fits in each level with known capacity."""
+        return {level: self.footprints[level] <= room for level, room in self.rooms.items()}
+
+    @property
+    def fits(self) -> Annotated[bool, Column()]:
+        """Whether the peak fits in every level with known capacity."""
+        return all(self.fits_at.values())
 
 
 def intervals(graph: Graph) -> dict[str, tuple[int, int]]:
@@ -68,15 +129,20 @@ def intervals(graph: Graph) -> dict[str, tuple[int, int]]:
     return spans
 
 
-def live_bytes(graph: Graph, scratch: Sequence[float] = ()) -> dict[str, list[float]]:
-    """Bytes alive at each node, by level; `scratch` has each node's own bytes in device memory."""
+def spans(graph: Graph, scratch: Sequence[float] = ()) -> tuple[Span, ...]:
+    """The tensors of a graph, node by node; `scratch` has each node's own bytes in device
+    memory."""
     tensors = graph.tensors
-    spans = [
+    return (
         *(Span("", 0.0, 0, -1, level) for level in (OWN, *(t.place for t in tensors.values()))),
         *(
             Span(name, tensors[name].bytes, *ends, tensors[name].place)
             for name, ends in intervals(graph).items()
         ),
         *(Span("scratch", size, i, i) for i, size in enumerate(scratch)),
-    ]
-    return alive(spans, len(graph.nodes))
+    )
+
+
+def live_bytes(graph: Graph, scratch: Sequence[float] = ()) -> dict[str, list[float]]:
+    """Bytes alive at each node, by level."""
+    return alive(spans(graph, scratch), len(graph.nodes))

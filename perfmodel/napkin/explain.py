@@ -278,11 +278,12 @@ def _tilings(layout: Layout, target: Target, bound: float) -> tuple[Tiling, ...]
     tiles = layout.tiles()
     if tiles is None:
         return ()
-    plan, cost = layout.count(tiles)
+    contents = layout.contents(tiles)
+    plan, cost = layout.count(tiles, contents)
     width = max((len(values) for values in tiles.values()), default=1)
-    fits = np.broadcast_to(layout.fits(cost), (width,))
+    fits = np.broadcast_to(layout.fits(contents), (width,))
     if not fits.any():
-        limit, need, room = layout.shortage(cost)
+        limit, need, room = layout.shortage(contents)
         raise ProblemError(
             f"no tile of {' + '.join(layout.nest.steps)} fits: {limit} binds; the least tile needs "
             f"{need:.0f} bytes of {room:.0f}, {need - room:.0f} too many"

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from perfmodel.algorithms.algorithm import Algorithm, Step
-from perfmodel.count import KernelCost, count, rule
-from perfmodel.count.cost import Elements, footprint
+from perfmodel.count import KernelCost, rule
+from perfmodel.count.cost import Elements, count_kernel, footprint
 from perfmodel.errors import ProblemError
 from perfmodel.napkin.nests import Nest, product_of, schedule
 from perfmodel.napkin.tiles import combined
@@ -111,6 +111,26 @@ class Target:
             code=Code(vector_share=self.constants["vector_share"]),
             persistent=self.machine.architecture.copies == "tensor",
         )
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a block holds, for arrays of tiles."""
+
+    stages: np.ndarray
+    """Buffers of a stream: as many as fit in half of shared memory, in all of it with tensor
+    copies."""
+    threads: np.ndarray
+    """Threads."""
+    shared_bytes: np.ndarray
+    """Bytes in shared memory."""
+    register_bytes: np.ndarray
+    """Bytes in registers, without addresses."""
+
+    def at(self, mask: np.ndarray) -> Held:
+        """What it holds for some of the tiles."""
+        arrays = (self.stages, self.threads, self.shared_bytes, self.register_bytes)
+        return Held(*(np.broadcast_to(each, mask.shape)[mask] for each in arrays))
 
 
 @dataclass(frozen=True)
@@ -213,15 +233,23 @@ class Layout:
             "operand_tile": self.target.operand_tile() if self.contractions else None,
         }
 
-    def schedule(self, tiles: Mapping[str, Any]) -> Schedule:
-        """The kernel with the buffers and threads that its tiles need."""
+    def contents(self, tiles: Mapping[str, Any]) -> Held:
+        """What blocks of these tiles hold, whatever the order of the streamed axes."""
         trial = self._swizzle(tiles, stages=1)
-        stages = self._stages(trial)
-        draft = self._swizzle(tiles, stages=stages)
-        _, registers = self._footprint(draft.kernels[0], draft)
+        kernel, machine = trial.kernels[0], self.target.machine
+        single, registers = self._footprint(kernel, trial)
+        double, _ = self._footprint(replace(kernel, stages=2), trial)
+        stage_bytes = np.asarray(double, dtype=np.float64) - np.asarray(single, dtype=np.float64)
+        room = self.target.shared_bytes / (1 if machine.architecture.copies == "tensor" else 2)
+        stages = np.clip((room - single) // np.maximum(stage_bytes, 1.0) + 1, 2, 6)
         tile_bytes = 128 * 4 * _TILE_REGISTERS
         threads = 128 * np.clip(-(-np.asarray(registers) // tile_bytes), 1, _MOST_THREADS // 128)
-        return self._swizzle(tiles, stages=stages, threads=threads)
+        return Held(stages, threads, single + (stages - 1) * stage_bytes, registers)
+
+    def schedule(self, tiles: Mapping[str, Any], contents: Held | None = None) -> Schedule:
+        """The kernel with the buffers and threads that its tiles need."""
+        contents = contents or self.contents(tiles)
+        return self._swizzle(tiles, stages=contents.stages, threads=contents.threads)
 
     def _swizzle(self, tiles: Mapping[str, Any], **options: Any) -> Schedule:
         base = schedule(self.fused, self.nest, tiles, **self._options, **options)
@@ -244,44 +272,32 @@ class Layout:
         base = rule.Nest(kernel, self.sizes, None, None)
         return footprint(draft, kernel, base, self.elements)
 
-    def _stages(self, draft: Schedule) -> Any:
-        """Buffers of a stream: as many as fit in half of shared memory, in all of it with tensor
-        copies."""
-        kernel = draft.kernels[0]
-        machine = self.target.machine
-        single, double = (
-            np.asarray(self._footprint(replace(kernel, stages=n), draft)[0], dtype=np.float64)
-            for n in (1, 2)
-        )
-        room = self.target.shared_bytes / (1 if machine.architecture.copies == "tensor" else 2)
-        step_bytes = np.maximum(double - single, 1.0)
-        return np.clip((room - single) // step_bytes + 1, 2, 6)
-
-    def fits(self, cost: KernelCost) -> np.ndarray:
+    def fits(self, contents: Held) -> np.ndarray:
         """Whether shared memory and registers of a block suffice, for each tile."""
-        machine = self.target.machine
-        shared = np.asarray(cost.shared_footprint_bytes, dtype=np.float64)
-        threads = np.asarray(cost.nest.kernel.threads, dtype=np.float64)
-        registers = np.asarray(cost.register_footprint_bytes, dtype=np.float64)
-        room = np.minimum(machine.registers_bytes, threads * 4 * 255)
-        return (shared <= self.target.shared_bytes) & (
-            registers + _ADDRESSING_BYTES * threads <= room
-        )
+        room = np.minimum(self.target.machine.registers_bytes, contents.threads * 4 * 255)
+        registers = contents.register_bytes + _ADDRESSING_BYTES * contents.threads
+        shared = contents.shared_bytes <= self.target.shared_bytes
+        return np.asarray(shared & (registers <= room))
 
-    def shortage(self, cost: KernelCost) -> tuple[str, float, float]:
+    def shortage(self, contents: Held) -> tuple[str, float, float]:
         """(constraint, least need of any tile, capacity) where nothing fits."""
-        machine = self.target.machine
-        shared = float(np.min(np.asarray(cost.shared_footprint_bytes)))
-        registers = float(np.min(np.asarray(cost.register_footprint_bytes)))
+        shared, registers = (
+            float(np.min(contents.shared_bytes)),
+            float(np.min(contents.register_bytes)),
+        )
         if shared > self.target.shared_bytes:
             return "shared memory of a block", shared, self.target.shared_bytes
-        return "registers of a block", registers + _ADDRESSING_BYTES * 128, machine.registers_bytes
+        need = registers + _ADDRESSING_BYTES * 128
+        return "registers of a block", need, self.target.machine.registers_bytes
 
-    def count(self, tiles: Mapping[str, Any]) -> tuple[Schedule, KernelCost]:
+    def count(
+        self, tiles: Mapping[str, Any], contents: Held | None = None
+    ) -> tuple[Schedule, KernelCost]:
         """The schedule and its counts for arrays of tiles."""
-        plan = self.schedule(tiles)
-        return plan, count(plan, self.sizes, self.elements).kernels[0]
+        plan = self.schedule(tiles, contents)
+        return plan, count_kernel(plan, plan.kernels[0], self.sizes, self.elements)
 
     def counted(self, tiles: Mapping[str, Any], elements: Elements) -> KernelCost:
         """The counts with other element types; with types of one unit they are in elements."""
-        return count(self.schedule(tiles), self.sizes, elements).kernels[0]
+        plan = self.schedule(tiles)
+        return count_kernel(plan, plan.kernels[0], self.sizes, elements)

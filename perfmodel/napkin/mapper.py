@@ -22,7 +22,7 @@ from perfmodel.columns import Column
 from perfmodel.count import KernelCost
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
-from perfmodel.napkin.fit import Layout, Target
+from perfmodel.napkin.fit import Held, Layout, Target
 from perfmodel.napkin.fusion import groups, part
 from perfmodel.napkin.nests import Tiled, nests, sliced_axes
 from perfmodel.schedules.schedule import Schedule
@@ -185,15 +185,29 @@ def _fusions(case: Case, table: Mapping[tuple[str, ...], Mapped | str], gap: flo
 
 
 @dataclass(frozen=True)
+class _Tiling:
+    """Tiles that fit on chip, of all orders of a nest's streamed axes; else what is short."""
+
+    tiles: dict[str, np.ndarray]
+    legal: int
+    contents: Held | None
+    short: tuple[str, float, float] | None
+
+
+@dataclass(frozen=True)
 class _Candidates:
     """One nest with its tiles that fit on chip, counted."""
 
     layout: Layout
-    tiles: dict[str, np.ndarray]
-    width: int
-    legal: int
+    tiling: _Tiling
     laid: Schedule
     cost: KernelCost
+
+    @property
+    def width(self) -> int:
+        """Tiles that fit."""
+        assert self.tiling.contents is not None
+        return self.tiling.contents.stages.size
 
     def bound(self, target: Target) -> np.ndarray:
         """Lower bounds of the tiles' times in seconds."""
@@ -221,24 +235,34 @@ def _count(case: Case, steps: tuple[str, ...], target: Target) -> _Pool:
     fused = part(case.algorithm, steps)
     sizes = {axis: case.sizes[axis] for axis in fused.axes}
     pool: list[_Candidates] = []
+    tilings: dict[tuple[tuple[str, ...], frozenset[str]], _Tiling] = {}
     least: tuple[str, float, float] | None = None
     for nest in nests(fused, sizes, sliced_axes(fused)):
         layout = Layout(fused, nest, target, sizes, case.elements)
-        tiles = layout.tiles()
-        if tiles is None:
+        key = nest.grid, frozenset(nest.stream)
+        tiling = tilings.get(key) or tilings.setdefault(key, _tiling(layout))
+        if tiling.contents is None:
+            short = tiling.short
+            least = short if least is None or (short and short[1] < least[1]) else least
             continue
-        plan, cost = layout.count(tiles)
-        legal = max((len(values) for values in tiles.values()), default=1)
-        fits = np.broadcast_to(layout.fits(cost), (legal,))
-        if not fits.any():
-            shortage = layout.shortage(cost)
-            least = shortage if least is None or shortage[1] < least[1] else least
-            continue
-        if not fits.all():
-            tiles = {axis: values[fits] for axis, values in tiles.items()}
-            plan, cost = layout.count(tiles)
-        pool.append(_Candidates(layout, tiles, int(fits.sum()), legal, plan, cost))
+        plan, cost = layout.count(tiling.tiles, tiling.contents)
+        pool.append(_Candidates(layout, tiling, plan, cost))
     return _Pool(tuple(pool), least)
+
+
+def _tiling(layout: Layout) -> _Tiling:
+    """The tiles of a nest that fit on chip, whatever the order of its streamed axes."""
+    tiles = layout.tiles()
+    if tiles is None:
+        return _Tiling({}, 0, None, None)
+    legal = max((len(values) for values in tiles.values()), default=1)
+    contents = layout.contents(tiles)
+    fits = np.broadcast_to(layout.fits(contents), (legal,))
+    if not fits.any():
+        return _Tiling({}, legal, None, layout.shortage(contents))
+    return _Tiling(
+        {axis: values[fits] for axis, values in tiles.items()}, legal, contents.at(fits), None
+    )
 
 
 def kernel(
@@ -294,7 +318,7 @@ def _branch(pool: Sequence[_Candidates], target: Target, *, prune: bool) -> Mapp
         if best is None or seconds[i] < best[0]:
             best = (float(seconds[i]), candidates, int(picks[i]))
     assert best is not None
-    legal, fitting = (sum(n) for n in zip(*((c.legal, c.width) for c in pool), strict=True))
+    legal, fitting = (sum(n) for n in zip(*((c.tiling.legal, c.width) for c in pool), strict=True))
     return _mapping(target, best[1], best[2], (len(pool), legal, fitting, tally))
 
 
@@ -315,7 +339,7 @@ def _mapping(
 ) -> Mapped:
     """One candidate, counted and timed again for all its figures."""
     layout = candidates.layout
-    tiles = {axis: values[index : index + 1] for axis, values in candidates.tiles.items()}
+    tiles = {axis: each[index : index + 1] for axis, each in candidates.tiling.tiles.items()}
     plan, cost = layout.count(tiles)
     style = target.style(layout.fused)
     time = time_kernel(target.machine, target.constants, plan, cost, layout.elements, style)

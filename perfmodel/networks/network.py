@@ -10,8 +10,8 @@ from perfmodel.elements import element
 from perfmodel.errors import ProblemError, UnknownName
 
 if TYPE_CHECKING:
+    from perfmodel.graph import Tree
     from perfmodel.hardware import Device
-    from perfmodel.networks.networkprediction import NetworkPrediction
     from perfmodel.networks.segment import Segment
     from perfmodel.networks.setting import Setting
 
@@ -305,7 +305,7 @@ class Network:
         if self.weights:
             element(self.weights)
 
-    def predicted(self, machine: Device, **options: Any) -> NetworkPrediction:
+    def predicted(self, machine: Device, **options: Any) -> Tree:
         """The time of a pass on a device; `options` are the fields of `Setting`."""
         from perfmodel.networks.networktime import predict_network
         from perfmodel.networks.setting import Setting

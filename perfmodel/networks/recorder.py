@@ -11,21 +11,6 @@ from perfmodel.collectives.router import Router
 from perfmodel.graph import Edge, Graph, Node, Tensor
 from perfmodel.networks.value import Value, Weight
 
-KINDS = (
-    "matmul",
-    "attention",
-    "norm",
-    "softmax",
-    "pointwise",
-    "embedding",
-    "loss",
-    "optimiser",
-    "communication",
-    "bubble",
-    "host",
-)
-"""Kernel classes that time is broken down by, in the order of reports."""
-
 
 @dataclass(frozen=True)
 class Exchanged:
@@ -61,7 +46,7 @@ class Recorder:
     nodes: list[Node] = field(default_factory=list)
     """Kernels in launch order."""
     kinds: list[str] = field(default_factory=list)
-    """Class of each kernel, one of `KINDS`."""
+    """Class of each kernel, one of `perfmodel.graph.tree.KINDS`."""
     rules: list[str] = field(default_factory=list)
     """What the gradient of each kernel is known by beside its problem: the name of a map, `nk` for
     a product with B stored by rows of n; else empty."""

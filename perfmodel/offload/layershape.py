@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from perfmodel.compression.compressed import Compressed
 from perfmodel.errors import ProblemError
+from perfmodel.graph import Tree
 from perfmodel.hardware import Device
 from perfmodel.networks.expand import parameters
 from perfmodel.networks.network import Network
-from perfmodel.networks.networkprediction import NetworkPrediction
 from perfmodel.networks.networktime import predict_network
 from perfmodel.networks.setting import Setting
 from perfmodel.networks.summary import cached_elements
@@ -26,7 +26,7 @@ def network_of(stored: Stored) -> Network:
     return stored.network if isinstance(stored, Compressed) else stored
 
 
-def predicted(stored: Stored, setting: Setting, device: Device) -> NetworkPrediction:
+def predicted(stored: Stored, setting: Setting, device: Device) -> Tree:
     """A pass over a network with the products of its scheme."""
     if isinstance(stored, Compressed):
         return stored.predict(setting, device)

@@ -24,7 +24,7 @@ from perfmodel.count import rule
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.hardware import Device
 from perfmodel.napkin.mapper import FUSIONS, Mapping_, search
-from perfmodel.operators import chain
+from perfmodel.operators import chain, sending
 from perfmodel.operators.builtin import BUILT_IN
 from perfmodel.operators.library import unknowns
 from perfmodel.operators.operator import Launched, Operator, Request, Timed
@@ -157,6 +157,11 @@ class DeclaredOperator(Operator):
             return chain.launched(problem, kernel, device, request)
         return _built_in(problem, request.implementation)
 
+    def _sends(self, request: Request) -> bool:
+        """Whether libraries' kernels for it send tokens to other ranks."""
+        kernels = self.chains.values() if request.schedule == "auto" else ()
+        return any(kernel.sending is not None for kernel in kernels)
+
     def _chain(self, problem: DeclaredProblem, device: Device, request: Request) -> Any:
         """The facts of the library's chain, and sentences on the choice."""
         queries = {**problem.declaration.parameters, **problem.given}.get("seq_q", 0)
@@ -186,7 +191,7 @@ class DeclaredOperator(Operator):
             passes = [problem.having(direction=way) for way in ("fwd", "bwd")]
             forward, backward = (self.time(each, device, constants, request) for each in passes)
             return forward.then(backward)
-        if launches:
+        if launches or self._sends(request):
             return self._chain_time(problem, launches, device, constants, request)
         return self._searched_time(problem, device, constants, request)
 
@@ -229,26 +234,34 @@ class DeclaredOperator(Operator):
         constants: Constants,
         request: Request,
     ) -> Timed:
+        """The kernels of a chain, or the one kernel that sends tokens."""
         kernel, notes = self._chain(problem, device, request)
         n = length(problem)
         chip = machine(device)
-        conditions = circumstances(request.harness, self.name, constants)
-        setting = Setting(chip, constants, conditions)
-        chained = chain.time(launches, n, device, setting, request)
-        operator = launches[0].operator
-        calls = kernel.calls or (len(launches) if len(launches) > 1 else 0)
-        dispatch = floors.dispatch(
-            constants, request.harness, operator.called_as(launches[0].problem), kernel.caller,
-            calls=calls, machine=chip,
-        )  # fmt: skip
-        seconds = dispatch.whole(chained.estimate.seconds)
         caveats = unknowns(self.name, request.implementation, request.harness, device)
         gap = unmet(request.implementation, notes)
         if gap is not None:
             caveats["implementation"] = gap
+        calls, called_as = kernel.calls, FLOOR
+        if kernel.sending is not None:
+            width = problem.elements()["data"].bytes
+            total, caveats["link"] = sending.estimate(
+                kernel.sending, problem.values(), width, chip, n
+            )
+            chained = chain.Chained(total, {}, ())
+        else:
+            conditions = circumstances(request.harness, self.name, constants)
+            setting = Setting(chip, constants, conditions)
+            chained = chain.time(launches, n, device, setting, request)
+            called_as = launches[0].operator.called_as(launches[0].problem)
+            calls = calls or (len(launches) if len(launches) > 1 else 0)
+        dispatch = floors.dispatch(
+            constants, request.harness, called_as, kernel.caller, calls=calls, machine=chip
+        )
+        seconds = dispatch.whole(chained.estimate.seconds)
         assumptions = (*chip.assumptions, *notes, *chained.assumptions, *caveats.values())
         return Timed(
-            schedule=" | ".join(dict.fromkeys(item.operator.name for item in launches)),
+            schedule=" | ".join(dict.fromkeys(item.operator.name for item in launches)) or "send",
             implementation=kernel.name,
             seconds=seconds,
             estimate=chained.estimate,

@@ -45,7 +45,7 @@ def single(step: Step, convention: str, costs: Sequence[RunCost] = ()) -> Report
     steps costs."""
     times = dict(sorted(step.classes.items(), key=lambda item: -item[1]))
     memory = step.memory
-    sizes = {**memory.lines, "device": memory.total_bytes}
+    sizes = {**memory.lines, "device": memory.peak_bytes}
     capacity = memory.capacity_bytes
     rows: list[Row] = [
         {"part": "time", "what": name, "time_us": seconds * 1e6, "share": seconds / step.seconds}
@@ -153,9 +153,9 @@ def fit(step: Step) -> str:
     """Whether it fits into the fullest device's memory."""
     memory = step.memory
     if memory.capacity_bytes is None:
-        return f"holds {binary(memory.total_bytes)}; the device's capacity is not in its spec"
+        return f"holds {binary(memory.peak_bytes)}; the device's capacity is not in its spec"
     if memory.fits:
-        return f"fits: {binary(memory.total_bytes)} of {binary(memory.capacity_bytes)}"
+        return f"fits: {binary(memory.peak_bytes)} of {binary(memory.capacity_bytes)}"
     return f"does not fit by {binary(memory.lacking_bytes)}"
 
 

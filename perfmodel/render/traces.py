@@ -6,64 +6,57 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from perfmodel.columns import row_of
-from perfmodel.graph import GraphPrediction, NodePrediction
-from perfmodel.render.graphs import ends_of, part_of, waits_of
-from perfmodel.render.lines import Part, columns_by, lines
-from perfmodel.render.report import Report, assumed, on_device, quantity
-from perfmodel.tracing.operation import KINDS, Operation
+from perfmodel.columns import SOME, Column
+from perfmodel.graph.tree import Tree
+from perfmodel.render import trees
+from perfmodel.render.report import Report, on_device, quantity
+from perfmodel.tracing.operation import Operation
 from perfmodel.tracing.trace import Trace
-from perfmodel.units import binary, si
+from perfmodel.units import si
 
 _SHOWN = 8  # limit on operators named in a note; the rest are only counted
 
 
-def _module(item: Operation, _: NodePrediction) -> str:
+def _module(item: Operation) -> str:
     """The path of the module; the layers of a list share one line."""
     return re.sub(r"(?<=\.)\d+(?=\.|$)|^\d+(?=\.|$)", "*", item.module) or "(itself)"
 
 
-BY: dict[str, Callable[[Operation, NodePrediction], str]] = {
-    "module": _module,
+BY: dict[str, Callable[[Operation, Tree], str]] = {
+    "module": lambda item, _: _module(item),
     "kind": lambda item, _: item.kind,
-    "operator": lambda _, node: node.operator,
+    "operator": lambda _, kernel: kernel.operator,
     "node": lambda item, _: item.name,
 }
 """What a line is for."""
 
 
-def report(trace: Trace, predictions: Sequence[GraphPrediction], by: str = "module") -> Report:
+def report(trace: Trace, predictions: Sequence[Tree], by: str = "module") -> Report:
     """Lines of all devices, with a total for each; notes list estimated operators."""
-    columns = columns_by(by, "line", "operator", "live_bytes")
-    rows = [
-        row_of(line, columns)
-        for each in predictions
-        for line in lines(each.device, _parts(trace, each, by), ends_of(each), waits_of(each))
-    ]
+    nodes = (node.name for node in trace.graph.nodes)
+    items = dict(zip(nodes, trace.operations, strict=True))
+
+    def label(path: Sequence[Tree]) -> str:
+        item = items.get(path[-1].name)
+        return "" if item is None else BY[by](item, path[-1])
+
+    table = trees.report(predictions, by, "trace", label, "operator", "live_bytes")
+    aten = {item.name: item.aten for item in trace.operations} if by == "node" else {}
+    rows = [{**row, "aten": aten.get(row["line"], "")} for row in table.rows]
     title = (
         f"{trace.graph.name}: {si(trace.parameters, '')} parameters, {trace.aten_nodes} ATen "
         f"nodes → {trace.kernels} kernels{on_device(each.device for each in predictions)}"
     )
-    notes = _notes(trace, predictions)
-    for each in predictions:
-        size = binary(each.footprints.get("hbm", 0.0))
-        notes.append(f"{each.device}: holds {size} of memory, most at {each.peak_node}")
-    notes += assumed(each.assumptions for each in predictions)
-    return Report("trace", rows, columns, title, trace.as_dict(), notes, examples=rows)
+    return replace(
+        table, rows=rows, examples=rows, columns=[*table.columns, _ATEN], title=title,
+        head=trace.as_dict(), notes=[*_notes(trace, predictions), *table.notes],
+    )  # fmt: skip
 
 
-def _parts(trace: Trace, graph: GraphPrediction, by: str) -> list[Part]:
-    parts = [
-        replace(
-            part_of(node, ""), line=BY[by](item, node), live_bytes=0.0, work=item.useful_flops,
-            aten=item.aten if by == "node" else "",
-        )
-        for item, node in zip(trace.operations, graph.nodes, strict=True)
-    ]  # fmt: skip
-    return sorted(parts, key=lambda part: KINDS.index(part.line)) if by == "kind" else parts
+_ATEN = Column("ATen operators", "aten", number=False, when=SOME, wrap=40)
 
 
-def _notes(trace: Trace, predictions: Sequence[GraphPrediction]) -> list[str]:
+def _notes(trace: Trace, predictions: Sequence[Tree]) -> list[str]:
     """What masks leave out or do not, operators counted by their bytes alone, unknown operators."""
     notes = []
     if trace.useful_flops < trace.flops:
@@ -86,7 +79,7 @@ def _notes(trace: Trace, predictions: Sequence[GraphPrediction]) -> list[str]:
     return notes
 
 
-def _estimated_share(trace: Trace, graph: GraphPrediction) -> float:
+def _estimated_share(trace: Trace, graph: Tree) -> float:
     """The part of a device's time that kernels take which are counted by their bytes alone."""
-    pairs = zip(trace.operations, graph.nodes, strict=True)
-    return sum(node.seconds for item, node in pairs if item.estimated) / graph.seconds
+    pairs = zip(trace.operations, graph.kernels, strict=True)
+    return sum(leaf.seconds for item, (leaf, _) in pairs if item.estimated) / graph.seconds

@@ -17,7 +17,7 @@ from functools import reduce
 
 import numpy as np
 
-from perfmodel.graph.graphspread import Spread, together
+from perfmodel.graph.tree import Tree, together
 
 HOST, COMMUNICATION = "host", "communication"
 """Kind and family of time outside kernels (gaps, and the engine's host), and of exchanges."""
@@ -32,7 +32,7 @@ class Line:
     kind: str
     """Its class: matmul, attention, norm, pointwise, communication, host."""
     family: str
-    """Family of operators whose errors have one cause (`graph.spread`)."""
+    """Family of operators whose errors have one cause (`graph.tree`)."""
     launches: float = 0.0
     """Kernel launches in a step."""
 
@@ -145,11 +145,13 @@ class Times:
         if device <= 0.0:
             return 1.0, 1.0
         low, high = together(
-            Spread(
-                self.lines[k].family,
-                float(self.seconds[k, i]),
-                float(self.low[k, i]),
-                float(self.high[k, i]),
+            Tree(
+                name=self.lines[k].name,
+                kind=self.lines[k].kind,
+                family=self.lines[k].family,
+                seconds=float(self.seconds[k, i]),
+                low_seconds=float(self.low[k, i]),
+                high_seconds=float(self.high[k, i]),
             )
             for k in rows
         )

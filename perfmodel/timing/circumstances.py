@@ -16,8 +16,10 @@ class Circumstances:
     repeats: bool = False
     """Whether the run before was of the same kernel, on the same memory."""
     copies: float = 1.0
-    """Copies of the weights that a timing loop takes in turn: each is used again after that many
+    """Copies of its operands that a timing loop takes in turn: each is used again after that many
     calls."""
+    turns: tuple[str, ...] = ("weights",)
+    """Roles of the tensors that have copies."""
     activity: float = 1.0
     """Switching activity of the data relative to random numbers: a factor of energy."""
     lag_seconds: float = 0.0

@@ -253,14 +253,15 @@ def _memory_seconds(
         )
     latency = memory.mean_latency(machine, flows.missed, flows.near, flows.caught)
     latency = latency + memory.link_latency(machine, links, flows.linked)
-    wait = memory.latency_seconds(cost, grid, balance, latency, style.block.waits * latency)
+    alone = style.block.waits * latency
+    wait = memory.latency_seconds(cost, grid, balance, latency, alone)
     busiest = streams["hbm"]
     for stream in streams.values():
         busiest = np.maximum(busiest, stream)
     wait = memory.loaded_seconds(constants, wait, busiest)
     if style.block.turn_seconds:  # loads ahead of use overlap with it
         turn = style.block.turn_seconds * cost.passes / cost.blocks
-        wait = np.maximum(wait, memory.latency_seconds(cost, grid, balance, 0.0, turn))
+        wait = np.maximum(wait, memory.latency_seconds(cost, grid, balance, 0.0, turn + alone))
     steps = grid.busiest / grid.concurrent * machine.at_clock(style.block.chain_seconds)
     return {**streams, "latency": wait + steps}
 

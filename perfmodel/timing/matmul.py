@@ -78,6 +78,11 @@ def plan(problem: Matmul, kernel: GemmFacts, setting: Setting) -> Plan:
             promote_every=128 if kernel.promoted else None,
         ),
     )
+    if kernel.group_waits:
+        group_tiles = np.ceil(sizes["m"] / menu.rows) if row_tiles is None else row_tiles
+        tiles = sizes["b"] * group_tiles * np.ceil(sizes["n"] / menu.columns)
+        changes = np.minimum(sizes["b"] * machine.units / tiles, 1.0)  # of a unit's tiles
+        style = replace(style, block=replace(style.block, waits=kernel.group_waits * changes))
     part = Part(schedule, sizes, elements, style)
     tile = {"m": menu.rows, "n": menu.columns, "slices": menu.slices, **dims}
     preparation = kernel.prepares * setting.small_kernel_seconds(steps=2)
@@ -100,6 +105,8 @@ def products(kernel: GemmFacts, compute: str, setting: Setting) -> Style:
     ahead = architecture.instruction in kernel.starts_ahead
     if kernel.caller.activity is not None:
         run = replace(run, activity=kernel.caller.activity)
+    if kernel.caller.turns is not None:
+        run = replace(run, turns=kernel.caller.turns)
     return Style(
         compute=compute,
         matrix_share=share * matrix_share(kernel, machine),

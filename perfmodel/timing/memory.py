@@ -14,6 +14,9 @@ from perfmodel.timing.occupancy import Residency
 from perfmodel.timing.pipes import Balance
 from perfmodel.timing.traffic import Traffic
 
+# A share of a round of blocks that is the error of a division, not a further round.
+_ROUNDING = 1e-9
+
 
 def hbm_rate(machine: Machine, constants: Constants) -> float:
     """Bytes per second that memory gives to a pure streaming kernel.
@@ -131,16 +134,18 @@ def latency_seconds(
 ) -> np.ndarray:
     """Seconds if every streamed tile waits its latency: Little's law at the busiest unit.
 
-        passes / resident / max(stages − 1, 1) · latency + chain_seconds a round of blocks
+        rounds · passes of a block / max(stages − 1, 1) · latency + chain_seconds a round of blocks
 
     A unit has `stages` − 1 tiles of each resident block in flight, so a round of tiles takes one
-    latency. The busiest unit is not done before its longest block. `chain_seconds` are a block's
+    latency. Blocks that start together wait together, so the last round takes as long as a full
+    one. The busiest unit is not done before its longest block. `chain_seconds` are a block's
     other dependent steps, its reductions.
     """
     stages = np.maximum(np.asarray(cost.nest.kernel.stages, dtype=np.float64) - 1.0, 1.0)
     per_block = np.asarray(cost.passes, dtype=np.float64) / cost.blocks * cost.row_passes
     resident = where.concurrent
-    stream = np.maximum(even.share / resident, even.longest) * (per_block / stages * latency)
+    rounds = np.maximum(np.ceil(even.share / resident - _ROUNDING), even.longest)
+    stream = rounds * (per_block / stages * latency)
     return np.asarray(stream + where.busiest / resident * chain_seconds)
 
 

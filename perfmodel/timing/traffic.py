@@ -209,7 +209,7 @@ def _caches(machine: Machine, constants: Constants, retain: Retain) -> tuple[_Ca
 def _run_reuses(schedule: Schedule, cost: KernelCost, run: Circumstances) -> Reuses:
     """What an earlier run of the same kernel left of each tensor.
 
-    The reuse distance is all bytes that the kernel touches. For weights that take turns with
+    The reuse distance is all bytes that the kernel touches. For tensors that take turns with their
     copies, the bytes of all the other copies are added. Where other kernels run between two runs,
     the distances scatter about that size, and outputs are new memory.
     """
@@ -217,14 +217,15 @@ def _run_reuses(schedule: Schedule, cost: KernelCost, run: Circumstances) -> Reu
         return {}
     reads = schedule.reads(cost.nest.kernel)
     footprint = sum((moved.total_bytes for moved in cost.hbm.values()), start=_ZERO)
-    weights = {
+    roles = schedule.algorithm.tensors
+    turns = {
         name: moved.total_bytes
         for name, moved in cost.hbm.items()
-        if name in reads and schedule.algorithm.tensors[name].element == "weights"
+        if (roles[name].element if name in reads else "output") in run.turns
     }
-    others = sum(weights.values(), start=_ZERO) * (run.copies - 1.0)
+    others = sum(turns.values(), start=_ZERO) * (run.copies - 1.0)
     return {
-        name: (Reuse(run.warm, footprint + (others if name in weights else 0.0), run.repeats),)
+        name: (Reuse(run.warm, footprint + (others if name in turns else 0.0), run.repeats),)
         for name in cost.hbm
         if name in reads or run.repeats
     }

@@ -22,9 +22,10 @@ from typing import Any
 from perfmodel.algorithms import Attention
 from perfmodel.errors import ProblemError
 from perfmodel.graph import Graph, Node, Tensor
+from perfmodel.graph.tree import KINDS
 from perfmodel.networks.network import Block, Mlp, Network, SelfAttention
 from perfmodel.networks.operations.operation import Gradients, Operation
-from perfmodel.networks.recorder import KINDS, Recorder
+from perfmodel.networks.recorder import Recorder
 from perfmodel.networks.segment import Segment
 from perfmodel.networks.setting import NARROW, Setting
 from perfmodel.networks.value import Value, Weight

@@ -18,12 +18,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from perfmodel.errors import ProblemError
+from perfmodel.graph.stretch import Stretch
 from perfmodel.networks import rematerialise
 from perfmodel.networks.hosts import Host
 from perfmodel.networks.operations.exchange import gradients, weights
 from perfmodel.networks.segment import Segment
 from perfmodel.networks.stack import Stack
-from perfmodel.networks.stretch import Stretch
 from perfmodel.networks.value import Weight
 from perfmodel.training.fabric import Fabric
 from perfmodel.training.overlap import FABRIC_UNITS, NETWORK_UNITS, Work, together_seconds

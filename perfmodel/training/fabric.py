@@ -14,7 +14,7 @@ from functools import lru_cache, partial
 
 from perfmodel.collectives import Collective
 from perfmodel.errors import SizeError
-from perfmodel.graph.graphspread import Spread
+from perfmodel.graph.tree import Tree
 from perfmodel.hardware import Device, System, systems
 from perfmodel.networks.networktime import Held
 from perfmodel.networks.recorder import Exchanged
@@ -24,7 +24,7 @@ from perfmodel.training.plan import Plan
 _ROUND = ("all-gather", "reduce-scatter")
 
 
-Ask = Callable[[str, float, int, int, float], Spread]
+Ask = Callable[[str, float, int, int, float], Tree]
 """(operation, bytes of the whole tensor, ranks, ranks in one node, network share) → time."""
 
 
@@ -38,7 +38,7 @@ class Fabric:
     """Devices in a node."""
     ask: Ask | None = None
     """Time of an exchange on the system."""
-    asked: dict[tuple[str, float, str, float], Spread] = field(default_factory=dict, compare=False)
+    asked: dict[tuple[str, float, str, float], Tree] = field(default_factory=dict, compare=False)
     """Cache of answers."""
 
     def ranks(self, axis: str) -> tuple[int, int]:
@@ -60,7 +60,7 @@ class Fabric:
             local -= 1
         return ranks, local
 
-    def take(self, op: str, tensor_bytes: float, axis: str, network_share: float = 1.0) -> Spread:
+    def take(self, op: str, tensor_bytes: float, axis: str, network_share: float = 1.0) -> Tree:
         """Time of an exchange along an axis; `network_share` as in `Collective`."""
         if op == "ring-gradient":  # keys and values once more, with their gradients
             ring, gradient = (self.take(each, tensor_bytes, axis) for each in _ROUND)
@@ -68,7 +68,7 @@ class Fabric:
         op = "all-gather" if op == "ring" else op  # as many bytes over the same links
         ranks, local = self.ranks(axis)
         if ranks == 1 or tensor_bytes <= 0:
-            return Spread("collective", 0.0, 0.0, 0.0)
+            return exchange(op, (0.0, 0.0, 0.0))
         key = (op, tensor_bytes, axis, network_share)
         if key not in self.asked:
             assert self.ask is not None
@@ -88,7 +88,7 @@ class Fabric:
         pair = Work(product_seconds, 1.0), Work(transfer, FABRIC_UNITS)
         return float(tiled_seconds(*pair, tiles)) - product_seconds
 
-    def between(self, one: Exchanged) -> Spread:
+    def between(self, one: Exchanged) -> Tree:
         """The same with its range, as if nothing hid it."""
         if one.router is None or not self.plan.setting.stack.sends_once:
             return self.take(one.kind, one.tensor_bytes, one.axis)
@@ -119,7 +119,16 @@ def fabric(plan: Plan, device: Device, system: System | None = None) -> Fabric:
 @lru_cache(maxsize=4096)
 def _taken(
     key: Held[System], op: str, tensor_bytes: float, ranks: int, local: int, share: float
-) -> Spread:
+) -> Tree:
     """Time of a collective on a system."""
     problem = Collective(op, round(tensor_bytes), ranks, local, network_share=share)
-    return Spread("collective", *problem.seconds_on(key.device))
+    return exchange(op, problem.seconds_on(key.device))
+
+
+def exchange(op: str, ends: tuple[float, float, float]) -> Tree:
+    """An exchange as a leaf: its seconds, and the ends of their range."""
+    seconds, low, high = ends
+    return Tree(
+        name=op, kind="communication", family="collective", seconds=seconds, low_seconds=low,
+        high_seconds=high,
+    )  # fmt: skip

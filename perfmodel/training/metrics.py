@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.training.result import Step
 from perfmodel.training.runnetwork import Row
-from perfmodel.training.step import Step
+from perfmodel.training.stepmemory import RANGE, allocated_bytes
 
 # How tables name a way of counting operations, and the convention that they mean.
 _CONVENTIONS = {
@@ -79,8 +80,9 @@ def value(step: Step, row: Row) -> tuple[float, float, float]:
     """A row's metric of a step, with its range. Raises `UnknownName` for another metric."""
     name = str(row["metric"])
     if name == "peak_gib":
-        gib = step.memory.allocated_bytes / 2**30
-        return gib, gib * step.memory.low, gib * step.memory.high
+        gib = allocated_bytes(step.memory) / 2**30
+        low, high = RANGE
+        return gib, gib * low, gib * high
     if name not in _METRICS:
         raise UnknownName("metric", name, METRICS)
     ends = (step.seconds, step.low_seconds, step.high_seconds)

@@ -169,9 +169,9 @@ def kernel_seconds(network: Network, plan: Plan, device: Device) -> float:
     prediction = predict_network(network, plan.setting, device)
     blocks = {s.name for s in expand(network, plan.setting) if s.block and s.active}
     seconds = 0.0
-    for part in prediction.passes:
-        runs = 2 if plan.recompute == "full" and part.way == "forward" else 1
-        seconds += part.repeat * part.kernel_seconds * (runs if part.segment in blocks else 1)
+    for part in (part for part in prediction.children if part.children):
+        runs = 2 if plan.recompute == "full" and part.kind == "forward" else 1
+        seconds += part.seconds * (runs if part.name in blocks else 1)
     return _filled(plan, plan.accumulation * seconds)
 
 

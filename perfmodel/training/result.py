@@ -9,15 +9,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Annotated
 
 from perfmodel.columns import DIFFERS, HIGH, Column, Result, Row
-from perfmodel.graph.graphspread import Spread, together
+from perfmodel.graph.live import Memory
+from perfmodel.graph.tree import KINDS, Tree, together
 from perfmodel.networks.expand import parameter_count
 from perfmodel.networks.flops import USUAL, flops_per_token
 from perfmodel.networks.network import Network
-from perfmodel.networks.recorder import KINDS
 from perfmodel.training.copies import Copies
 from perfmodel.training.plan import Plan
 from perfmodel.training.stages import Part, exposed_seconds
-from perfmodel.training.stepmemory import Memory
 from perfmodel.units import binary
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ class Step(Result):
     memory: Annotated[
         Memory,
         Column(key="memory_bytes", of="lines", place=1),
-        Column("memory", key="memory_total_bytes", of="total_bytes", place=1),
+        Column("memory", key="memory_total_bytes", of="peak_bytes", place=1),
         Column(key="capacity_bytes", of="capacity_bytes", place=1),
         Column("fits", fits, number=False, key="fits", of="fits", place=1),
     ]
@@ -119,7 +118,7 @@ class Step(Result):
 def classes(
     stage: Sequence[Part],
     copies: Copies,
-    update: Sequence[Spread],
+    update: Sequence[Tree],
     bubble_seconds: float,
     seconds: float,
 ) -> dict[str, float]:
@@ -147,7 +146,7 @@ def classes(
 def recompute_seconds(stage: Sequence[Part], plan: Plan) -> float:
     """Seconds of the kernels that recomputation runs again in a step, on one stage."""
     return sum(
-        plan.accumulation * layer.repeat * layer.forward.kernels[i].seconds
+        plan.accumulation * layer.repeat * layer.forward.children[i].seconds
         for part in stage
         for layer in part.work
         for i in layer.again
@@ -155,7 +154,7 @@ def recompute_seconds(stage: Sequence[Part], plan: Plan) -> float:
 
 
 def ranged(
-    stage: Sequence[Part], copies: Copies, update: Sequence[Spread], seconds: float
+    stage: Sequence[Part], copies: Copies, update: Sequence[Tree], seconds: float
 ) -> tuple[float, float]:
     """Low and high end of the 80 % range. It combines kernels by family, exchanges, and a term for
     how these join."""
@@ -186,17 +185,16 @@ def _extra_spread(copies: Copies) -> float:
     return _NODE if plan.devices <= links.node_devices else _NODES
 
 
-def _spreads(stage: Sequence[Part], copies: Copies) -> Iterable[Spread]:
+def _spreads(stage: Sequence[Part], copies: Copies) -> Iterable[Tree]:
     """Seconds of every kernel in a step, with their range."""
     for layer in (work for part in stage for work in part.work):
         for kernel, runs in layer.kernels():
-            yield kernel.spread.times(copies.plan.accumulation * layer.repeat * runs)
+            yield kernel.times(copies.plan.accumulation * layer.repeat * runs)
 
 
-def _exchange_spreads(stage: Sequence[Part], copies: Copies) -> Iterable[Spread]:
+def _exchange_spreads(stage: Sequence[Part], copies: Copies) -> Iterable[Tree]:
     """Exchanges between the kernels of layers, with their range."""
     for layer in (work for part in stage for work in part.work):
-        passes = [layer.forward, *([layer.backward] if layer.backward is not None else [])]
-        for transfer in (exchange for way in passes for exchange in way.exchanges):
+        for transfer in (each for _, line in (layer.first, *layer.second) for each in line):
             runs = copies.plan.accumulation * layer.repeat
             yield copies.links.between(transfer).times(runs)

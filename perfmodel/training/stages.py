@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from perfmodel.graph.stretch import Stretch, joined
 from perfmodel.networks.segment import Segment
-from perfmodel.networks.stretch import Stretch, joined
 from perfmodel.training.copies import Copies
 from perfmodel.training.layers import LayerWork
 
@@ -45,7 +45,7 @@ class Part:
         total = wgrad = 0.0
         for layer in self.work:
             if layer.backward is not None:
-                for kernel in layer.backward.kernels:
+                for kernel in layer.backward.children:
                     total += layer.repeat * kernel.seconds
                     wgrad += layer.repeat * kernel.seconds * kernel.name.endswith(".wgrad")
         return wgrad / total if total else 0.0

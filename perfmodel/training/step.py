@@ -4,7 +4,7 @@
     step          micro-batches, through pipeline stages if any; exposed exchanges of weights and
                   gradients; the optimiser
 
-Host and device run concurrently (`perfmodel.networks.stretch`).
+Host and device run concurrently (`perfmodel.graph.stretch`).
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 
 from perfmodel.errors import SizeError
-from perfmodel.graph.graphspread import Spread
+from perfmodel.graph.live import Memory
+from perfmodel.graph.tree import Tree
 from perfmodel.hardware import Device, System
+from perfmodel.networks import hosts
 from perfmodel.networks.expand import expand
 from perfmodel.networks.hosts import Host
 from perfmodel.networks.network import Network
-from perfmodel.networks.networkprediction import PassTime
 from perfmodel.networks.networktime import predict_network
 from perfmodel.networks.segment import Segment
 from perfmodel.timing.constants import Constants
@@ -32,7 +33,7 @@ from perfmodel.training.pipeline import Schedule, StageTimes, Timeline, schedule
 from perfmodel.training.plan import Plan
 from perfmodel.training.result import Step, classes, ranged, recompute_seconds
 from perfmodel.training.stages import Part, parts
-from perfmodel.training.stepmemory import Memory, memory
+from perfmodel.training.stepmemory import memory, paged
 from perfmodel.training.weightupdate import update
 
 
@@ -56,7 +57,7 @@ def predict_step(
     copies = Copies(
         plan,
         fabric(plan, device, system),
-        host or prediction.host,
+        host or hosts.load(plan.setting.stack.host),
         host_bytes_per_s=link.bytes_per_s if link else None,
     )
     work = layers(prediction, segments, plan)
@@ -69,9 +70,10 @@ def predict_step(
     tail = copies.exit_seconds(pairs) if plan.training else 0.0
     storage = _memory(order, cut, plan, device)
     if plan.paged:
-        storage = storage.paged()
+        storage = paged(storage)
     updating = sum(spread.seconds for spread in last)
-    seconds = timing.seconds + tail + updating + copies.page_seconds(storage.paged_bytes)
+    paging = copies.page_seconds(storage.footprints.get("host", 0.0))
+    seconds = timing.seconds + tail + updating + paging
     split = classes(stage, copies, last, timing.bubble_seconds, seconds)
     low, high = ranged(stage, copies, last, seconds)
     return Step(
@@ -98,11 +100,11 @@ def step_memory(network: Network, plan: Plan, device: Device) -> Memory:
     """Memory of a step on its fullest device, without timing it."""
     order = schedule(plan.schedule_kind, plan.pipeline, plan.accumulation, plan.chunks)
     work = [
-        LayerWork(s, PassTime(s.name, "forward", s.repeat, (), 0.0), None, (), s.repeat)
+        LayerWork(s, Tree.series(s.name, "forward", ()), None, (), s.repeat)
         for s in expand(network, plan.setting)
     ]
     storage = _memory(order, parts(work, order.parts), plan, device)
-    return storage.paged() if plan.paged else storage
+    return paged(storage) if plan.paged else storage
 
 
 def check(network: Network, plan: Plan, device: Device, system: System | None = None) -> None:
@@ -215,7 +217,7 @@ def _memory(order: Schedule, cut: Sequence[Part], plan: Plan, device: Device) ->
         memory(pairs, plan, plan.recipe, device.memory_bytes, flight, losses)
         for flight, pairs in fullest.values()
     )
-    return max(peaks, key=lambda m: m.total_bytes)
+    return max(peaks, key=lambda m: m.peak_bytes)
 
 
 def _losses_in_flight(order: Schedule) -> float:
@@ -231,6 +233,3 @@ def _peak(device: Device, plan: Plan) -> float:
     if plan.dtype in device.matrix_types:
         return float(device.matrix_flops(plan.dtype))
     return float(device.vector_flops("fp32"))
-
-
-__all__ = ["Spread", "Step", "predict_step"]

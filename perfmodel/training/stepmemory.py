@@ -27,14 +27,14 @@ integers, arrays or SymPy symbols. Padding to whole shards is left out.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 
 import numpy as np
 
 from perfmodel.arithmetic import Number, is_symbolic
 from perfmodel.errors import ProblemError, UnknownName
-from perfmodel.graph.live import Span, live_bytes, peak
+from perfmodel.graph.live import Memory, Span, live_bytes
+from perfmodel.graph.tensor import OWN
 from perfmodel.networks import rematerialise
 from perfmodel.networks.operations.loss import Loss
 from perfmodel.networks.segment import Segment
@@ -53,59 +53,29 @@ WORKSPACE_BYTES = 32 * 2**20
 # Channels and buffers of one NCCL communicator (NCCL_BUFFSIZE 4 MiB, both ways, of 16 to 32
 # channels).
 COMMUNICATOR_BYTES = 2 * 4 * 2**20 * 24
-# Ratio of the caching allocator's peak to the sum of the tensors. Blocks of 2 MiB and 20 MiB leave
-# 4 to 10 % unused (PyTorch, CUDACachingAllocator.cpp); frameworks free some tensors early.
-_RANGE = (0.92, 1.12)
+RANGE = (0.92, 1.12)
+"""Low and high end of the 80 % range of what an allocator holds, over the sum of the tensors.
+Blocks of 2 MiB and 20 MiB leave 4 to 10 % unused (PyTorch, CUDACachingAllocator.cpp); frameworks
+free some tensors early."""
+_STATES = "optimiser states"
 
 
-@dataclass(frozen=True)
-class Memory:
-    """Bytes on the fullest device."""
+def allocated_bytes(memory: Memory) -> float:
+    """Bytes that an allocator of tensors counts: without context and communicators."""
+    overheads = ("context", "communicators")
+    return sum(size for name, size in memory.lines.items() if name not in overheads)
 
-    lines: Mapping[str, float]
-    """Bytes by kind, without empty kinds."""
-    capacity_bytes: float | None
-    """Memory of the device; None where its spec has none."""
-    paged_bytes: float = 0.0
-    """Optimiser states that a paged optimiser keeps in host memory."""
 
-    def paged(self) -> Memory:
-        """With as many of the optimiser's states in host memory as the device lacks."""
-        states = self.lines.get("optimiser states", 0.0)
-        moved = min(self.lacking_bytes, states)
-        lines = {**self.lines, "optimiser states": states - moved}
-        return replace(self, lines=lines, paged_bytes=moved) if moved else self
-
-    @cached_property
-    def total_bytes(self) -> float:
-        """Sum over all kinds."""
-        return sum(self.lines.values())
-
-    @cached_property
-    def allocated_bytes(self) -> float:
-        """Bytes that an allocator of tensors counts: without context and communicators."""
-        overheads = ("context", "communicators")
-        return sum(size for name, size in self.lines.items() if name not in overheads)
-
-    @property
-    def low(self) -> float:
-        """Low end of the 80 % range, as a share of the total."""
-        return _RANGE[0]
-
-    @property
-    def high(self) -> float:
-        """High end of the 80 % range, as a share of the total."""
-        return _RANGE[1]
-
-    @property
-    def fits(self) -> bool:
-        """Whether it fits into the device's memory."""
-        return self.capacity_bytes is None or self.total_bytes <= self.capacity_bytes
-
-    @property
-    def lacking_bytes(self) -> float:
-        """Bytes missing from the device's memory."""
-        return max(self.total_bytes - (self.capacity_bytes or self.total_bytes), 0.0)
+def paged(memory: Memory) -> Memory:
+    """With as many of the optimiser's states in host memory as the device lacks."""
+    moved = min(memory.lacking_bytes, memory.lines.get(_STATES, 0.0))
+    if not moved:
+        return memory
+    spans = [
+        replace(span, bytes=span.bytes - moved) if span.name == _STATES else span
+        for span in memory.spans
+    ]
+    return replace(memory, spans=(*spans, *_throughout({_STATES: moved}, "host")))
 
 
 def memory(
@@ -139,18 +109,19 @@ def memory(
             "context": CONTEXT_BYTES,
         }),
     ]  # fmt: skip
-    lines = peak(spans, len(_MOMENTS))
-    return Memory({name: size for name, size in lines.items() if size}, capacity_bytes)
+    rooms = {} if capacity_bytes is None else {OWN: capacity_bytes}
+    return Memory(tuple(spans), _MOMENTS, rooms)
 
 
-_MOMENTS = _HEAD, _LAYERS, _LAST = range(3)
+_MOMENTS = ("head", "last layer", "first layer")
 """The head's backward pass, while every layer is kept; that of the last layer; that of the first
 one, when every weight has its gradient."""
+_HEAD, _LAYERS, _LAST = range(3)
 
 
-def _throughout(lines: Mapping[str, float]) -> list[Span]:
+def _throughout(lines: Mapping[str, float], place: str = OWN) -> list[Span]:
     """What a whole step holds."""
-    return [Span(name, size, _HEAD, _LAST) for name, size in lines.items()]
+    return [Span(name, size, _HEAD, _LAST, place) for name, size in lines.items()]
 
 
 def _keeps_gradients(plan: Plan) -> bool:

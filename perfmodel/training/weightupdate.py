@@ -7,7 +7,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from perfmodel.graph.asks import Ask, answers
-from perfmodel.graph.graphspread import Spread
+from perfmodel.graph.tree import Tree
 from perfmodel.hardware import Device
 from perfmodel.networks.networktime import Held
 from perfmodel.networks.segment import Segment
@@ -34,7 +34,7 @@ def update(
     plan: Plan,
     device: Device,
     constants: Constants | None,
-) -> tuple[Spread, ...]:
+) -> tuple[Tree, ...]:
     """Device seconds of each kind of kernel of the optimiser; segments come with their layers.
 
     Where states are sharded, each copy updates its share; experts' weights are sharded over the
@@ -70,7 +70,7 @@ def _kernels(
     parameters: tuple[Parameter, ...],
     key: Held[Device],
     constants: Any = None,
-) -> tuple[Spread, ...]:
+) -> tuple[Tree, ...]:
     """The update of all parameters on one device."""
     work = optimisers.load(optimiser).problems(
         parameters, precision, style=style, clip="apart", tokens=tokens
@@ -78,7 +78,9 @@ def _kernels(
     questions = [Ask(entry.name, entry.problem, entry.schedule, None, (), {}) for entry in work]
     replies = answers(questions, key.device, harness="kernel", constants=constants)
     return tuple(
-        Spread.of(
+        Tree.of(
+            entry.name,
+            "optimiser",
             operator_of(entry.problem).family(entry.problem),
             reply,
             entry.repeat * float(entry.share_of_steps),

@@ -32,11 +32,11 @@ def test_json_follows_the_schema_and_adds_up(said, graph, harness):
     validator("graphs").validate(document)
     assert [one["device"] for one in document["graphs"]] == ["h100-sxm", "mi300x"]
     for one in document["graphs"]:
-        nodes = sum(node["time_us"] for node in one["nodes"])
+        nodes = sum(node["time_us"] for node in one["kernels"])
         assert one["time_us"] == pytest.approx(nodes + one["gap_us"] + one["waiting_us"])
         assert sum(one["by_operator_us"].values()) == pytest.approx(nodes)
-        assert one["peak_bytes"] == max(node["live_bytes"] for node in one["nodes"])
-        assert all(node["limiter"] != "launch" for node in one["nodes"])
+        assert one["peak_bytes"] == max(node["live_bytes"] for node in one["kernels"])
+        assert all(node["limiter"] != "launch" for node in one["kernels"])
 
 
 @pytest.mark.parametrize("by", ["node", "operator"])

@@ -118,8 +118,8 @@ def test_a_convolution_reads_its_image_once_whatever_its_taps(groups):
     for taps in (1, 3, 5):
         layer = nn.Conv2d(64, 64, taps, padding=taps // 2, groups=groups)
         found = trace(*on_meta(layer, (32, 64, 56, 56), dtype=torch.bfloat16))
-        (node,) = predict_graph(found.graph, H100).nodes
-        moved[taps] = node.prediction.bytes["hbm"]
+        ((node, _),) = predict_graph(found.graph, H100).kernels
+        moved[taps] = node.run.bytes["hbm"]
     image = 32 * 64 * 56 * 56 * 2
     assert all(2 * image <= x <= 2.3 * image for x in moved.values())
 
@@ -128,7 +128,7 @@ def test_a_depthwise_convolution_takes_about_as_long_as_its_bytes():
     layer = nn.Conv2d(64, 64, 3, padding=1, groups=64)
     found = trace(*on_meta(layer, (32, 64, 56, 56), dtype=torch.bfloat16))
     copy = trace(*on_meta(nn.ReLU(), (32, 64, 56, 56), dtype=torch.bfloat16))
-    seconds = [predict_graph(each.graph, H100).nodes[0].seconds for each in (found, copy)]
+    seconds = [predict_graph(each.graph, H100).children[0].seconds for each in (found, copy)]
     assert 0.8 * seconds[1] < seconds[0] < 3 * seconds[1]
 
 

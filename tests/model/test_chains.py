@@ -6,7 +6,7 @@ from cases import cases
 
 from perfmodel import predict
 from perfmodel.algorithms.expressions import evaluate
-from perfmodel.algorithms.grouped import GroupedMatmul, busiest_loads
+from perfmodel.algorithms.grouped import GroupedMatmul, busiest_loads, busiest_rows
 from perfmodel.algorithms.matmul import Matmul
 from perfmodel.count import count
 from perfmodel.errors import ProblemError
@@ -14,6 +14,7 @@ from perfmodel.hardware import load as load_spec
 from perfmodel.operators import load
 from perfmodel.predict import predict_arrays
 from perfmodel.schedules.matmul import tiled_matmul
+from perfmodel.timing import matmul
 from perfmodel.timing.constants import default
 from perfmodel.timing.libraries import kernel_facts
 from perfmodel.timing.machine import machine
@@ -80,6 +81,29 @@ def test_skewed_loads_take_longer_on_the_busiest_rank():
         for skew in (0.0, 1.2)
     )
     assert skewed > 1.2 * even
+
+
+def test_rows_of_the_busiest_rank_are_its_share_and_more_with_skew():
+    assert busiest_rows(4096, 64, 8, 4, 0.0) == 512
+    skewed = busiest_rows(4096, 64, 8, 4, 1.2)
+    assert 512 < skewed <= 4096
+    tokens, ranks = np.array([16.0, 4096.0, 4096.0]), np.array([8.0, 1.0, 64.0])
+    together = busiest_rows(tokens, 64, ranks, 4, 1.2)
+    alone = [busiest_rows(*each, 4, 1.2) for each in zip(tokens, [64] * 3, ranks, strict=True)]
+    assert together.tolist() == alone
+
+
+def test_blocks_wait_where_their_next_tile_is_of_another_group():
+    kernel = kernel_facts("cutlass-grouped-first")
+    waits = []
+    for groups in (1, 8, 64):
+        problem = GroupedMatmul(8192, 4096, 2048, groups, chosen=1)
+        setting = Setting(machine(H100), default())
+        style = matmul.plan(problem, kernel, setting).parts[0].style
+        tiles = 8192 // 128 * 4096 // 16
+        rounds = tiles / machine(H100).units
+        waits.append(float(np.ravel(style.block.waits)[0]) * rounds)
+    assert waits == pytest.approx([3.0 * groups for groups in (1, 8, 64)])
 
 
 def test_a_chain_is_the_sum_of_its_kernels_and_gaps():

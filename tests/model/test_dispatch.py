@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfmodel.networks.stretch import Stretch, joined
+from perfmodel.graph.stretch import Stretch, joined
 
 seconds = st.floats(0.0, 10.0)
 launches = st.lists(st.tuples(seconds, seconds), max_size=12)

@@ -22,7 +22,7 @@ from perfmodel.networks.setting import Setting
 from perfmodel.networks.stack import load as load_stack
 from perfmodel.training.plan import Plan
 from perfmodel.training.step import predict_step
-from perfmodel.training.stepmemory import memory
+from perfmodel.training.stepmemory import allocated_bytes, memory
 
 GIB = 2**30
 LLAMA = library.load("llama-3-8b")
@@ -100,7 +100,7 @@ def test_memory_is_that_of_torchtune(network, seq, options, gib):
         seq=seq, micro_batch=2, stack="torchtune", recompute="full-host", lora=8,
         lora_targets="q,v,o,mlp", **options,
     )  # fmt: skip
-    held = memory_of(library.load(network), plan).allocated_bytes
+    held = allocated_bytes(memory_of(library.load(network), plan))
     assert held / GIB == pytest.approx(gib, rel=0.10)
 
 
@@ -154,7 +154,7 @@ def test_gradients_of_one_copy_and_the_activations_of_all_layers_are_not_there_a
 
 def test_memory_grows_with_the_rank_and_with_the_targets():
     sizes = [
-        memory_of(LLAMA, Plan(lora=rank, lora_targets=targets, stack="eager")).total_bytes
+        memory_of(LLAMA, Plan(lora=rank, lora_targets=targets, stack="eager")).peak_bytes
         for targets in ("q,v", "attention", "all")
         for rank in (1, 8, 64)
     ]
@@ -202,7 +202,7 @@ def test_no_saving_of_memory_is_free():
         predict_step(LLAMA, replace(plan, **more), A100)
         for more in ({}, {"base": "nf4-single"}, {"base": "nf4"})
     ]
-    sizes = [step.memory.total_bytes for step in steps]
+    sizes = [step.memory.peak_bytes for step in steps]
     assert sizes[0] > sizes[1] > sizes[2]
     assert steps[0].seconds < steps[1].seconds < steps[2].seconds
     assert steps[0].seconds < predict_step(LLAMA, replace(plan, dora=True), A100).seconds
@@ -249,7 +249,7 @@ def test_activations_in_host_memory_take_no_less_time():
     device = predict_step(LLAMA, plan, A100)
     host = predict_step(LLAMA, replace(plan, recompute="full-host"), A100)
     assert host.seconds >= device.seconds
-    assert host.memory.total_bytes < device.memory.total_bytes
+    assert host.memory.peak_bytes < device.memory.peak_bytes
 
 
 def test_a_paged_optimiser_moves_what_does_not_fit_and_pays_the_link():
@@ -260,12 +260,12 @@ def test_a_paged_optimiser_moves_what_does_not_fit_and_pays_the_link():
     kept, paged = (predict_step(LLAMA, replace(plan, paged=on), small) for on in (False, True))
     short = kept.memory.lacking_bytes
     assert short > 0
-    assert paged.memory.paged_bytes == pytest.approx(short)
+    assert paged.memory.footprints["host"] == pytest.approx(short)
     assert paged.memory.fits
     link = small.level("host").bytes_per_s
     assert paged.seconds - kept.seconds == pytest.approx(2 * short / link, rel=1e-6)
     roomy = predict_step(LLAMA, replace(plan, paged=True), A100)
-    assert roomy.memory.paged_bytes == 0
+    assert "host" not in roomy.memory.footprints
 
 
 @pytest.mark.parametrize(

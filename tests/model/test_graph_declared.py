@@ -109,13 +109,13 @@ def test_a_layer_is_predicted_on_every_kind_of_device(name, sizes):
     graph = LAYER.at(sizes, "fp16")
     found = predict_graph(graph, device(name))
     assert found.low_seconds < found.seconds < found.high_seconds
-    assert set(found.by_operator) == {node.operator for node in graph.nodes}
-    assert found.peak_node == "silu_mul"
-    assert found.fits
+    assert set(found.operators) == {node.operator for node in graph.nodes}
+    assert found.memory.peak_node == "silu_mul"
+    assert found.memory.fits
     apart = sum(predict(node.problem, device(name)).seconds for node in graph.nodes)
     gaps = 11 * float(machine(device(name)).at_clock(default()["kernel_gap"]))
     assert found.seconds <= apart + gaps
-    largest = next(iter(found.by_operator))
+    largest = next(iter(found.operators))
     assert largest in ({"gemm"} if not sizes else {"gemm", "attention"})
     # 218 M weights are read once, whatever is in the caches.
     assert found.seconds > 218_103_808 * 2 / device(name).hbm_bytes_per_s
@@ -130,11 +130,11 @@ def test_a_layer_reads_less_than_its_operators_apart():
     graph = LAYER.at({"seq": 128})
     found = predict_graph(graph, H100)
     spared = {}
-    for node, one in zip(graph.nodes, found.nodes, strict=True):
+    for node, (one, _) in zip(graph.nodes, found.kernels, strict=True):
         cold = predict(node.problem, H100).bytes["hbm"]
         names = {name for edge in node.reads for name in edge.tensors}
         there = sum(graph.tensors[name].bytes for name in names - set(graph.weights))
-        spared[node.name] = (cold - one.prediction.bytes["hbm"]) / there
+        spared[node.name] = (cold - one.run.bytes["hbm"]) / there
     assert all(0 <= share <= 1 + 1e-9 for share in spared.values())
     assert spared.pop("norm1") == 0
     assert spared["norm2"] == pytest.approx(1, abs=1e-3)

@@ -13,9 +13,8 @@ from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.errors import ProblemError
 from perfmodel.graph import Edge, Graph, Node, Tensor, predict_graph
 from perfmodel.graph.asks import answers, ask
-from perfmodel.graph.graphspread import Spread, together
-from perfmodel.graph.graphtime import Call, elapsed_seconds
 from perfmodel.graph.touches import reuses
+from perfmodel.graph.tree import Tree, together
 from perfmodel.hardware import load
 from perfmodel.predict import predict
 from perfmodel.timing import floors, physical
@@ -53,7 +52,7 @@ def test_a_graph_of_one_node_is_that_node(problem, harness):
     assert graph.seconds == pytest.approx(one.seconds, rel=0.1 if warm else 1e-12)
     if not warm:
         assert graph.low_seconds <= one.seconds <= graph.high_seconds
-        assert graph.nodes[0].prediction == one
+        assert graph.children[0].run == one
 
 
 @given(SEEDS, st.sampled_from(DEVICES))
@@ -86,14 +85,15 @@ def test_more_bandwidth_never_slows_a_graph(seed, device, factor):
 @given(SEEDS, st.sampled_from(DEVICES), st.sampled_from(["kernel", "cuda_graph", "wall_clock"]))
 def test_a_graph_is_its_nodes_its_gaps_and_its_waiting(seed, device, harness):
     found = predict_graph(random_graph(seed), device, harness=harness)
-    nodes = sum(node.seconds for node in found.nodes)
-    assert sum(found.by_operator.values()) == pytest.approx(nodes)
-    whole = nodes + found.gap_seconds + found.waiting_seconds
+    nodes = sum(node.seconds for node, _ in found.kernels)
+    assert sum(found.operators.values()) == pytest.approx(nodes)
+    whole = nodes + found.phases["gap"] + found.phases["waiting"]
     assert found.seconds == pytest.approx(whole)
-    assert found.gap_seconds == pytest.approx(gap_of(device) * (len(found.nodes) - 1))
-    assert found.waiting_seconds > 0
+    assert found.seconds == pytest.approx(sum(child.seconds for child in found.children))
+    assert found.phases["gap"] == pytest.approx(gap_of(device) * (len(found.kernels) - 1))
+    assert found.phases["waiting"] > 0
     told = found.as_dict()
-    parts = sum(node["time_us"] for node in told["nodes"]) + told["gap_us"] + told["waiting_us"]
+    parts = sum(node["time_us"] for node in told["kernels"]) + told["gap_us"] + told["waiting_us"]
     assert told["time_us"] == pytest.approx(parts)
 
 
@@ -101,9 +101,9 @@ def test_a_graph_is_its_nodes_its_gaps_and_its_waiting(seed, device, harness):
 def test_n_runs_cost_n_times_one(n, device):
     problem = Rowwise("pointwise", 512, 4096)
     one, many = (predict_graph(alone(problem, k), device) for k in (1, n))
-    step = one.nodes[0].seconds + gap_of(device)
+    step = one.children[0].seconds + gap_of(device)
     assert many.seconds == pytest.approx(one.seconds + (n - 1) * step)
-    assert many.nodes[0].seconds == pytest.approx(n * one.nodes[0].seconds)
+    assert many.children[0].seconds == pytest.approx(n * one.children[0].seconds)
     wide = (many.high_seconds - many.low_seconds) / (one.high_seconds - one.low_seconds)
     assert wide == pytest.approx(n)
 
@@ -160,7 +160,7 @@ def test_a_node_finds_what_the_one_before_left_by_hand():
     """
     one = 2048 * 4096 * 2
     found = predict_graph(chain(2048), H100)
-    first, second = (node.prediction.bytes["hbm"] for node in found.nodes)
+    first, second = (run.bytes["hbm"] for _, run in found.kernels)
     kept = 1 / (1 + (2 * one / (CONSTANTS["l2_knee"] * 0.667 * 50 * 2**20)) ** 4)
     assert kept == pytest.approx(0.59, abs=0.02)
     assert first == pytest.approx(2 * one)
@@ -168,15 +168,15 @@ def test_a_node_finds_what_the_one_before_left_by_hand():
     # Run again and again, the first one finds x: x, y and z, each once, went by since.
     again = predict_graph(chain(2048), H100, harness="cuda_graph")
     kept = 1 / (1 + (3 * one / (CONSTANTS["l2_knee"] * 0.667 * 50 * 2**20)) ** 4)
-    assert again.nodes[0].prediction.bytes["hbm"] == pytest.approx(one + (1 - kept) * one)
+    assert again.children[0].run.bytes["hbm"] == pytest.approx(one + (1 - kept) * one)
 
 
 def test_a_larger_cache_or_a_smaller_tensor_leaves_more():
-    times = [predict_graph(chain(rows), H100).nodes for rows in (256, 2048, 32768)]
+    times = [predict_graph(chain(rows), H100).children[:2] for rows in (256, 2048, 32768)]
     saved = [1 - second.seconds / first.seconds for first, second in times]
     assert saved[0] > saved[1] > saved[2]
     assert saved[2] == pytest.approx(0, abs=1e-3)
-    first, second = predict_graph(chain(8192), MI300X).nodes
+    first, second, *_ = predict_graph(chain(8192), MI300X).children
     assert second.seconds < 0.8 * first.seconds  # 134 MB in an Infinity Cache of 256 MiB
 
 
@@ -186,10 +186,12 @@ def test_what_lies_behind_a_link_is_read_over_it():
     tensors = {n: replace(t, place="host") if n in "KV" else t for n, t in local.tensors.items()}
     away = predict_graph(replace(local, tensors=tensors), H100)
     asked = predict(problem, H100, place={"K": "host", "V": "host"})
-    assert away.nodes[0].prediction == asked
+    assert away.children[0].run == asked
     kv = 2 * 65536 * 8 * 128 * 2
-    assert away.footprints["host"] == kv
-    assert away.peak_bytes == pytest.approx(predict_graph(local, H100).peak_bytes - kv)
+    assert away.memory.footprints["host"] == kv
+    assert away.memory.peak_bytes == pytest.approx(
+        predict_graph(local, H100).memory.peak_bytes - kv
+    )
 
 
 def test_scratch_counts_as_memory_and_goes_through_the_caches():
@@ -197,15 +199,15 @@ def test_scratch_counts_as_memory_and_goes_through_the_caches():
     problem = Attention(1, 16, 16, 4096, 4096, 64, dtype="fp16")
     graph = alone(problem)
     graph = replace(graph, nodes=(replace(graph.nodes[0], schedule="standard"),))
-    (node,) = predict_graph(graph, H100).nodes
+    node, *_ = predict_graph(graph, H100).children
     assert node.scratch_bytes == pytest.approx(2 * 16 * 4096**2 * 2, rel=0.01)
     assert node.live_bytes == pytest.approx(node.scratch_bytes + 4 * 16 * 4096 * 64 * 2, rel=0.01)
 
 
 def test_what_does_not_fit_is_said():
     found = predict_graph(alone(Matmul(400_000, 400_000, 64)), H100)
-    assert not found.fits
-    assert found.fits_at == {"hbm": False}
+    assert not found.memory.fits
+    assert found.memory.fits_at == {"hbm": False}
     assert any("could not run" in said for said in found.assumptions)
 
 
@@ -216,25 +218,6 @@ def test_a_node_that_cannot_run_is_named():
         predict_graph(replace(graph, nodes=(node,)), H100)
 
 
-CALLS = st.lists(
-    st.builds(
-        Call, st.integers(1, 5), *(st.floats(0, 1e-3) for _ in range(4))
-    ), min_size=1, max_size=6,
-)  # fmt: skip
-
-
-@given(CALLS, st.floats(0, 1e-5))
-def test_the_end_is_that_of_a_queue_run_call_by_call(calls, gap):
-    end, host, least = -gap, 0.0, 0.0
-    for call in calls:
-        for _ in range(call.repeat):
-            begin = max(end + gap, host + call.start_seconds)
-            end = begin + call.kernel_seconds
-            host += call.queued_seconds
-            least += call.least_seconds
-    assert elapsed_seconds(calls, gap) == pytest.approx(max(end, least), rel=1e-9, abs=1e-15)
-
-
 def test_small_kernels_wait_for_the_host_and_large_ones_do_not():
     run = CONSTANTS.run("cuda_events_eager")
     small, large = (predict_graph(chain(rows), H100, harness=run.name) for rows in (16, 65536))
@@ -242,14 +225,39 @@ def test_small_kernels_wait_for_the_host_and_large_ones_do_not():
         run, "pointwise", machine(H100), CONSTANTS
     )  # a host younger than the one that is stated
     assert small.seconds == pytest.approx(2 * pace * run.call_seconds("pointwise"))
-    device = sum(node.seconds for node in large.nodes) + large.gap_seconds
+    device = sum(node.seconds for node, _ in large.kernels) + large.phases["gap"]
     assert large.seconds == pytest.approx(device + pace * run.start_seconds("pointwise"))
     captured = predict_graph(chain(16), H100, harness="cuda_graph")
     assert captured.seconds < small.seconds / 4
 
 
+def leaf(family, seconds, low, high):
+    """A kernel by its range alone."""
+    return Tree(
+        name="x", kind=family, family=family, seconds=seconds, low_seconds=low, high_seconds=high
+    )
+
+
+LEAVES = st.lists(
+    st.builds(leaf, st.sampled_from("abc"), *[st.floats(1e-6, 1)] * 3), min_size=1, max_size=4
+)
+
+
+@given(st.lists(st.tuples(LEAVES, st.integers(1, 9)), min_size=1, max_size=4), st.integers(1, 5))
+def test_a_tree_is_its_leaves_with_all_their_runs(parts, times):
+    nodes = [Tree.series("part", "pass", leaves, repeat) for leaves, repeat in parts]
+    tree = Tree.series("tree", "network", nodes, times)
+    each = [(each, times * repeat) for leaves, repeat in parts for each in leaves]
+    assert [x.repeat for x in tree.leaves] == [runs for _, runs in each]
+    for end in ("seconds", "low_seconds", "high_seconds"):
+        total = sum(runs * getattr(x, end) for x, runs in each)
+        assert getattr(tree, end) == pytest.approx(total)
+        assert sum(getattr(x, end) for x in tree.leaves) == pytest.approx(total)
+    assert sum(tree.classes.values()) == pytest.approx(tree.seconds)
+
+
 @given(st.lists(st.builds(
-    lambda family, mid, down, up: Spread(family, mid, mid * (1 - down), mid * (1 + up)),
+    lambda family, mid, down, up: leaf(family, mid, mid * (1 - down), mid * (1 + up)),
     st.sampled_from(["gemm", "attention", "norm"]), st.floats(1e-6, 1), st.floats(0, 0.9),
     st.floats(0, 2),
 ), min_size=1))  # fmt: skip
@@ -270,6 +278,6 @@ def test_ranges_add_within_a_family_and_by_squares_between_families(parts):
 
 def test_two_families_of_one_width_by_hand():
     """1 s ± 10 % twice: 2 s ± 0.1 · √2; of one family, ± 0.2."""
-    apart = [Spread(name, 1.0, 0.9, 1.1) for name in ("gemm", "attention")]
+    apart = [leaf(name, 1.0, 0.9, 1.1) for name in ("gemm", "attention")]
     assert together(apart) == pytest.approx((1 - 0.1 * 2**0.5 / 2, 1 + 0.1 * 2**0.5 / 2))
     assert together([apart[0], apart[0]]) == pytest.approx((0.9, 1.1))

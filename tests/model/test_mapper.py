@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from itertools import permutations, product
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ from perfmodel.count import count
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import load
 from perfmodel.napkin import mapper
-from perfmodel.napkin.fit import Target
+from perfmodel.napkin.fit import Held, Target
 from perfmodel.napkin.front import evaluate, fronts
 from perfmodel.napkin.fusion import groups, part, why_not
 from perfmodel.napkin.mapper import Mapped, search
@@ -256,12 +255,11 @@ def test_addresses_of_a_thread_take_registers_beside_its_sums():
     target = Target(machine(load("h100-sxm")), default(), case.dtype)
     (nest, *_) = nests(case.algorithm, case.sizes)
     layout = mapper.Layout(case.algorithm, nest, target, case.sizes, case.elements)
-    kernel = SimpleNamespace(kernel=SimpleNamespace(threads=256))
     room = 256 * 255 * 4
 
     def fits(sums):
-        cost = SimpleNamespace(shared_footprint_bytes=0, register_footprint_bytes=sums, nest=kernel)
-        return bool(layout.fits(cost))
+        contents = Held(np.array(1), np.array(256), np.array(0), np.array(sums))
+        return bool(layout.fits(contents))
 
     assert fits(room / 2)
     assert not fits(room)

@@ -39,10 +39,9 @@ def package(tmp_path_factory):
         (folder / specs).symlink_to(ROOT / specs)
     for name, before, line in (
         ("prediction.py", "    dispatch: Mapping[str, Number]\n", FIELD),
-        ("render/lines.py", "    @property\n    def share(", PROPERTY.format(value="self.seconds")),
         (
-            "networks/networkprediction.py",
-            "    @property\n    def forward_seconds(",
+            "graph/tree.py",
+            "    @property\n    def operator(",
             PROPERTY.format(value="self.seconds"),
         ),
         (

@@ -56,7 +56,7 @@ def test_no_step_is_faster_than_its_floors_or_smaller(steps):
     for step in steps:
         kernels = kernel_seconds(NETWORK, step.plan, DEVICE)
         assert floors.seconds(step.plan) <= kernels <= step.seconds * (1 + 1e-9)
-        assert floors.bytes(step.plan) <= step.memory.total_bytes
+        assert floors.bytes(step.plan) <= step.memory.peak_bytes
         assert step_memory(NETWORK, step.plan, DEVICE).lines == step.memory.lines
 
 

@@ -574,6 +574,7 @@ def test_clients_are_in_one_pool_or_the_other():
         np.array([decoding]), np.array([1024 + 128])
     )
     assert load.tpot_seconds == pytest.approx(total(step), rel=0.02)
+    assert load.tpot_seconds > pooled("1:2", [8])[0].tpot_seconds
 
 
 def test_a_pool_that_is_too_small_bounds_the_rate():
@@ -585,6 +586,7 @@ def test_a_pool_that_is_too_small_bounds_the_rate():
     wider = pooled("2:1", [2048], isl=4096, osl=64)[0]
     assert wider.requests_per_s > 1.8 * one.requests_per_s
     assert wider.ttft_seconds < one.ttft_seconds
+    assert pooled("1:1", [2048], isl=1024, osl=64)[0].requests_per_s > 2 * one.requests_per_s
 
 
 def test_a_wait_is_that_of_a_closed_network():

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from networksamples import STACKS, networks, setting
 
-from perfmodel.graph.graphspread import Spread
+from perfmodel.graph.live import Memory, Span
 from perfmodel.hardware import load
 from perfmodel.networks import hosts, library
 from perfmodel.networks.expand import expand
@@ -19,11 +19,11 @@ from perfmodel.networks.networktime import predict_network
 from perfmodel.networks.recorder import Exchanged
 from perfmodel.training import step
 from perfmodel.training.copies import Copies
-from perfmodel.training.fabric import Fabric
+from perfmodel.training.fabric import Fabric, exchange
 from perfmodel.training.layers import layers
 from perfmodel.training.plan import Plan
 from perfmodel.training.step import Step, predict_step
-from perfmodel.training.stepmemory import Memory
+from perfmodel.training.stepmemory import allocated_bytes
 
 SLUGS = ("a100-sxm4-80gb", "h100-sxm", "v100-sxm2")
 devices = st.sampled_from(SLUGS)
@@ -77,16 +77,16 @@ def test_a_step_is_no_shorter_than_its_operations_and_its_bytes(network, plan, s
     assert found is not None
     segments = expand(network, plan.setting)
     kernels = [
-        (runs * one.repeat * plan.accumulation * kernel.launches, kernel)
+        (runs * one.repeat * plan.accumulation * kernel.repeat, kernel)
         for one in layers(predict_network(network, plan.setting, device), segments, plan)
         for kernel, runs in one.kernels()
     ]
-    operations = sum(n * each.prediction.flops["matrix"] for n, each in kernels)
-    moved = sum(n * each.prediction.bytes["hbm"] for n, each in kernels)
+    operations = sum(n * each.run.flops["matrix"] for n, each in kernels)
+    moved = sum(n * each.run.bytes["hbm"] for n, each in kernels)
     fastest = max(device.matrix_flops(dtype) for dtype in device.matrix_types)
     assert found.seconds >= operations / fastest
     assert found.seconds >= moved / device.hbm_bytes_per_s
-    assert found.seconds >= sum(n * each.seconds / each.launches for n, each in kernels)
+    assert found.seconds >= sum(n * each.seconds / each.repeat for n, each in kernels)
 
 
 @settings(max_examples=15)
@@ -180,9 +180,10 @@ def test_recomputing_more_never_holds_more_between_passes(network, plan, stack):
 
 
 def test_what_lacks_is_said_in_bytes():
-    found = Memory({"weights": 100.0, "context": 5.0}, 60.0)
-    assert (found.fits, found.lacking_bytes, found.allocated_bytes) == (False, 45.0, 100.0)
-    assert Memory({"weights": 1.0}, None).fits
+    spans = (Span("weights", 100.0, 0, 0), Span("context", 5.0, 0, 0))
+    found = Memory(spans, ("step",), {"hbm": 60.0})
+    assert (found.fits, found.lacking_bytes, allocated_bytes(found)) == (False, 45.0, 100.0)
+    assert replace(found, rooms={}).fits
 
 
 # ---- Links ---------------------------------------------------------------------------------------
@@ -199,7 +200,7 @@ def linked(monkeypatch, node_devices=8, rate=RATE):
     def ask(op, tensor_bytes, ranks, near, _share):
         asked.append((op, tensor_bytes, ranks))
         each = tensor_bytes * (ranks - 1) / ranks / rate
-        return Spread("collective", each, 0.9 * each, 1.1 * each)
+        return exchange("all-reduce", (each, 0.9 * each, 1.1 * each))
 
     monkeypatch.setattr(step, "fabric", lambda plan, *_: Fabric(plan, node_devices, ask))
     return asked
@@ -248,7 +249,7 @@ def test_faster_links_take_no_longer_and_a_step_holds_its_longest_exchange(monke
 
 @given(st.floats(0.0, 1.0), st.floats(0.0, 1.0), st.sampled_from([1, 8]))
 def test_overlap_lies_between_the_larger_and_the_sum(layer, transfer, node_devices):
-    from perfmodel.networks.stretch import Stretch
+    from perfmodel.graph.stretch import Stretch
 
     plan = Plan(seq=16, data=8, zero=3)
     copies = Copies(plan, Fabric(plan, node_devices), hosts.load(plan.setting.stack.host))
@@ -261,7 +262,7 @@ def test_overlap_lies_between_the_larger_and_the_sum(layer, transfer, node_devic
 @given(st.floats(1e-6, 1.0), st.floats(1e-6, 1.0), st.sampled_from(["megatron", "te", "nemo"]))
 def test_an_exchange_in_tiles_hides_all_but_a_tile_at_most(product, transfer, stack):
     plan = Plan(seq=16, tensor=4, stack=stack)
-    links = Fabric(plan, 8, lambda *_: Spread("collective", transfer, transfer, transfer))
+    links = Fabric(plan, 8, lambda *_: exchange("all-reduce", (transfer,) * 3))
     one = Exchanged("gather", "all-gather", "tensor", 1.0, 0)
     alone, beside = links.seconds(one, 0.0), links.seconds(one, product)
     tiles = plan.setting.stack.tiles

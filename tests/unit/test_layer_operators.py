@@ -53,9 +53,9 @@ def test_an_optimiser_updates_its_states_in_place():
     outputs = tuple(news)
     graph = Graph("step", (step,), {**olds, **news}, ("g",), ("w", "m", "v"), outputs)
     found = predict_graph(graph, device("h100-sxm"))
-    assert found.peak_bytes == 18 * n
+    assert found.memory.peak_bytes == 18 * n
     # Counted apart, as a call that returns new states would have it: 30 bytes.
-    assert found.nodes[0].prediction.footprint_bytes == 30 * n
+    assert found.children[0].run.footprint_bytes == 30 * n
 
 
 def test_an_embedding_holds_its_table_and_reads_its_rows():
@@ -72,8 +72,8 @@ def test_an_embedding_holds_its_table_and_reads_its_rows():
     graph = Graph("embed", (gather,), tensors, ("ids",), ("table",), ("x",))
     found = predict_graph(graph, device("h100-sxm"))
     rows = 512 * 4096 * 2
-    assert found.peak_bytes == table.bytes + ids.bytes + rows
-    assert found.nodes[0].prediction.bytes["hbm"] == pytest.approx(2 * rows + ids.bytes, rel=0.01)
+    assert found.memory.peak_bytes == table.bytes + ids.bytes + rows
+    assert found.children[0].run.bytes["hbm"] == pytest.approx(2 * rows + ids.bytes, rel=0.01)
     # Nobody knows which rows the next run asks for, so none of them is found again.
     again = predict_graph(graph, device("h100-sxm"), harness="cuda_graph")
-    assert again.nodes[0].prediction.bytes["hbm"] >= 2 * rows
+    assert again.children[0].run.bytes["hbm"] >= 2 * rows

@@ -91,50 +91,45 @@ def _changed(document: Document) -> Iterator[dict[str, Any]]:
         yield {"algorithm": "", **{k: row[k] for k in ("device", "problem", "time_us", "limiter")}}
 
 
-def _graph_rows(document: Document) -> Iterator[dict[str, Any]]:
-    """The nodes of graphs, what no kernel takes, and the whole."""
-    for graph in document.rows:
-        common = {"graph": graph["graph"], "device": graph["device"]}
-        for node in graph["nodes"]:
-            yield {**common, **{key: node[key] for key in node if key != "prediction"}}
-        for name in ("gap", "waiting"):
-            yield {**common, "node": name, "operator": name, "time_us": graph[f"{name}_us"]}
-        ends = {key: graph[key] for key in ("time_us", "low_us", "high_us")}
-        yield {**common, "node": "all", "operator": "all", **ends}
-
-
 def _graph_cases(document: Document) -> Iterator[dict[str, Any]]:
     for graph in document.rows:
-        for node in graph["nodes"]:
-            label = f"{graph['graph']}: {node['node']}"
+        for node in graph["kernels"]:
+            label = f"{graph['graph']}: {node['kernel']}"
             yield {**node["prediction"], "label": label, "part_of": graph["graph"]}
 
 
-def _network_rows(document: Document) -> Iterator[dict[str, Any]]:
-    """The kernels of networks over all their layers, the host's time, and the whole."""
-    for network in document.rows:
-        common = {key: network[key] for key in ("network", "device", *_SETTING)}
-        total = network["time_us"]
+def _tree_rows(document: Document) -> Iterator[dict[str, Any]]:
+    """The kernels of networks, over all their layers, and of graphs; the host's time, and the
+    total."""
+    for tree in document.rows:
+        settings = ("network", "graph", "device", *_SETTING)
+        common = {key: tree[key] for key in settings if key in tree}
+        total = tree["time_us"]
         rest = total
-        for kernel in network["kernels"]:
-            layers, way = kernel["layers"], kernel["pass"]
+        for kernel in tree["kernels"]:
+            layers = kernel.get("layers", 1)
             times = {key: layers * kernel[key] for key in ("time_us", "low_us", "high_us")}
             rest -= times["time_us"]
+            place = {} if "pass" not in kernel else {
+                "layer": f"{kernel['segment']}, {kernel['pass']}", "direction": kernel["pass"],
+                "layers": layers,
+            }  # fmt: skip
             yield {
                 **common, "kernel": kernel["kernel"], "class": kernel["class"], **times,
-                "share": times["time_us"] / total, "layer": f"{kernel['segment']}, {way}",
-                "direction": way, "layers": layers, "limiter": kernel["limiter"],
+                "share": times["time_us"] / total, **place, "limiter": kernel["limiter"],
                 "operator": kernel["operator"],
                 **{f"{unit}_flops": layers * count
                    for unit, count in kernel.get("flops", {}).items() if unit == "matrix"},
                 **{f"{level}_bytes": layers * size
                    for level, size in kernel.get("bytes", {}).items() if level == "hbm"},
+                **{key: kernel[key] for key in ("live_bytes", "scratch_bytes") if key in kernel},
             }  # fmt: skip
-        names = ("kernel", "class", "layer", "direction", "limiter", "operator")
+        names = ("kernel", "class", *(("layer", "direction") if "network" in tree else ()))
         if rest > 0:
-            yield {**common, **dict.fromkeys(names, "host"), "time_us": rest, "share": rest / total}
-        ends = {key: network[key] for key in ("time_us", "low_us", "high_us")}
-        yield {**common, **dict.fromkeys(names[:4], "all"), **ends, "share": 1.0}
+            host = dict.fromkeys((*names, "limiter", "operator"), "host")
+            yield {**common, **host, "time_us": rest, "share": rest / total}
+        ends = {key: tree[key] for key in ("time_us", "low_us", "high_us")}
+        yield {**common, **dict.fromkeys(names, "all"), **ends, "share": 1.0}
 
 
 def _classes(document: Document) -> Iterator[dict[str, Any]]:
@@ -270,13 +265,15 @@ KINDS |= {
     ),
     "graphs": Kind(
         "Graphs: where the time goes",
-        ("graph", "device", "nodes", "time_us"),
+        ("graph", "device", "kernels", "time_us"),
         named=("graph", "device"),
         told=("time_us",),
         best=("-time_us",),
-        charts=[replace(_LINES, pieces=("operator", "node"))],
-        first=("node", "operator"),
-        rows=_graph_rows,
+        charts=[replace(_LINES, pieces=("operator", "kernel"))],
+        first=("kernel", "operator", "time_us", "share"),
+        left_out="^(direction|layer|layers|class)$",
+        headers={"hbm_bytes": "memory traffic"},
+        rows=_tree_rows,
         cases=_graph_cases,
     ),
     "networks": Kind(
@@ -290,7 +287,7 @@ KINDS |= {
         first=("kernel", *_SETTING, "class", "time_us", "share", "network", "device", "layer"),
         left_out="^direction$",
         headers={"hbm_bytes": "memory traffic"},
-        rows=_network_rows,
+        rows=_tree_rows,
         cases=_classes,
     ),
     "network lines": Kind(

@@ -68,6 +68,8 @@ class Caller:
     frameworks, which call it for the transposed product."""
     activity: Annotated[float | None, "of random data"] = None
     """Switching activity of the data, where it differs from the harness's."""
+    turns: tuple[str, ...] | None = None
+    """Roles of the tensors whose copies take turns in its timing loop; None: weights."""
     fewer_values: Annotated[tuple[int, int] | None, "elements"] = None
     """A head dimension of keys, and that of the values that go with it, for tables that name only
     the first."""
@@ -330,6 +332,9 @@ class GemmFacts(MatrixFacts):
     step_cycles: Annotated[float, "cycles"] = 0.0
     """Cycles of dependent steps a tile of k, which the next tile's steps follow: scales that are
     fetched, applied or moved before the multiplication."""
+    group_waits: Annotated[float, "loads"] = 0.0
+    """Memory accesses that wait for each other when a persistent block comes to a tile of another
+    group: tensor maps are written, fenced and fetched."""
     starts_ahead: tuple[Native, ...] = ()
     """Matrix instructions of the devices on which its blocks start before the kernel before ends
     (programmatic dependent launch)."""
@@ -485,6 +490,25 @@ class Launch:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Sending:
+    """How a kernel sends tokens to the ranks that hold their experts, or their results back."""
+
+    copies: Literal["ranks", "choices"]
+    """Whether a token is sent once to each rank that holds some of its experts, or once for each of
+    its experts."""
+    start_seconds: Annotated[float, "s"]
+    """Seconds of barriers and of counts that are exchanged, before and after the tokens."""
+    units: Annotated[int, "units"] = 0
+    """Units that it runs on, where the caller states none; 0: all."""
+    unit_bytes: Annotated[float, "B/clk"] = inf
+    """Bytes a cycle that each of these units moves."""
+    copy_cycles: Annotated[float, "cycles"] = 0.0
+    """Cycles of a unit for each copy of a token besides its bytes: its place is taken and told."""
+    link_share: Annotated[float, "of the link's rate"] = 1.0
+    """Share of the link's documented bandwidth that it reaches."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ChainFacts(KernelFacts):
     """What a library launches for a declared operator: kernels one after another, or the operator's
     own steps."""
@@ -504,6 +528,8 @@ class ChainFacts(KernelFacts):
     """Types that it supports; empty: all."""
     decoder: str | None = None
     """The chain that runs single queries, where it is another one."""
+    sending: Sending | None = None
+    """How tokens are sent to experts on other ranks; None: it has no part in that."""
     calls: Annotated[int, "calls"] = 0
     """Framework calls that it takes without a graph, views included; 0: one a kernel."""
 

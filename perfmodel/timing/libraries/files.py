@@ -27,7 +27,7 @@ FOLDER = Path(__file__).parent
 """Folder of the shipped files."""
 NAMES = "names"
 """Name of the shipped file that belongs to no library."""
-_CHAIN = {"launches", "fusion"}
+_CHAIN = {"launches", "fusion", "sending"}
 _PARTS = ("library", "kernels", "names", "callers")
 
 
