@@ -267,7 +267,11 @@ class Plan(FineTuning):
             loss=self.loss,
             ends=self.ends,
             shards=Shards(
-                self.tensor, self.splits_rows, self.context, self.expert, self.expert <= self.data
+                self.tensor,
+                self.splits_rows,
+                self.context,
+                self.expert,
+                expert_tensor=self.expert <= self.data,
             ),
             tuning=self.tuning,
             stored=self.stored,
