@@ -39,7 +39,7 @@ Attention = Annotated[
 ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Shards:
     """How many devices share the tensors of one layer."""
 

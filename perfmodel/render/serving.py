@@ -269,7 +269,8 @@ def options(
         raise ProblemError(f"no plan meets the targets on {gpus} devices: {_nearest(misses)}")
     rows = [_option_row(option) for option in best]
     least = demand.users or demand.rate
-    columns = [replace(c, rank=0) if least and c.header == "devices" else c for c in _OPTION]
+    ranks = {"devices": 0, "copies": 2} if least else {}
+    columns = [replace(c, rank=ranks.get(c.header, c.rank)) for c in _OPTION]
     notes = [
         f"{count:,} deployments of {len(plans) + len(misses):,} plans; users, TTFT and TPOT: of a "
         "copy, with 80 % ranges; stop: what more users would break",

@@ -283,7 +283,9 @@ sizes = st.tuples(st.integers(1, 3), st.integers(1, 4), st.integers(1, 4), st.sa
 @given(sizes)
 def test_tensor_parallel_layers_have_two_all_reduces_each_way(drawn):
     b, s, a, t = drawn
-    (layer,) = expand(gpt_layer(a * t, 8, t), setting(b, 16 * s, shards=Shards(t), ends=False))
+    (layer,) = expand(
+        gpt_layer(a * t, 8, t), setting(b, 16 * s, shards=Shards(tensor=t), ends=False)
+    )
     whole = b * 16 * s * a * t * 8 * 2
     assert moved(layer, "forward") == moved(layer, "backward") == {"all-reduce": [whole, whole]}
 
@@ -291,7 +293,7 @@ def test_tensor_parallel_layers_have_two_all_reduces_each_way(drawn):
 @given(sizes, st.sampled_from(STACKS))
 def test_sequence_parallel_layers_gather_and_scatter_and_gather_again(drawn, stack):
     b, s, a, t = drawn
-    shards = Shards(t, sequence=True)
+    shards = Shards(tensor=t, sequence=True)
     given_ = setting(b, 16 * s, stack, shards, ends=False)
     (layer,) = expand(gpt_layer(a * t, 8, t), given_)
     whole = b * 16 * s * a * t * 8 * 2
@@ -304,7 +306,7 @@ def test_sequence_parallel_layers_gather_and_scatter_and_gather_again(drawn, sta
 @given(sizes)
 def test_a_shared_vocabulary_sends_three_numbers_a_token_and_one_gradient(drawn):
     b, s, a, t = drawn
-    head = expand(gpt_layer(a * t, 8, t), setting(b, 16 * s, shards=Shards(t)))[-1]
+    head = expand(gpt_layer(a * t, 8, t), setting(b, 16 * s, shards=Shards(tensor=t)))[-1]
     tokens = b * 16 * s
     assert moved(head, "forward") == {"all-reduce": 3 * [4 * tokens]}
     assert moved(head, "backward") == {"all-reduce": [tokens * a * t * 8 * 2]}
@@ -351,7 +353,7 @@ def test_exchanges_of_products_are_those_of_the_counting_rule(drawn, sequence):
     mesh over n, then over the reduced axis, then over n again) and of one along its rows."""
     b, s, a, t = drawn
     T, h = b * 16 * s, a * t * 8
-    shards = Shards(t, sequence=sequence)
+    shards = Shards(tensor=t, sequence=sequence)
     (layer,) = expand(gpt_layer(a * t, 8, t), setting(b, 16 * s, shards=shards, ends=False))
     lies = "m" if sequence else None
     f = 4 * h
@@ -376,7 +378,7 @@ def test_the_rule_in_symbols_is_what_layers_send():
     for values in ((64, 32, 128, 4), (96, 64, 256, 2)):
         tokens, hidden, _, ranks = values
         network = gpt_layer(hidden // 8, 8, ranks)
-        (layer,) = expand(network, setting(1, tokens, shards=Shards(ranks), ends=False))
+        (layer,) = expand(network, setting(1, tokens, shards=Shards(tensor=ranks), ends=False))
         at = dict(zip(letters, values, strict=True))
         assert moved(layer, "forward")["all-reduce"][-1] == float(summed.subs(at))
 
@@ -384,7 +386,7 @@ def test_the_rule_in_symbols_is_what_layers_send():
 def test_a_device_holds_its_share_of_every_matrix():
     network = gpt_layer(8, 8, 4)
     (whole,) = expand(network, setting(ends=False))
-    (share,) = expand(network, setting(shards=Shards(4), ends=False))
+    (share,) = expand(network, setting(shards=Shards(tensor=4), ends=False))
     for one, other in zip(whole.weights, share.weights, strict=True):
         if one.kind == "matrix":
             assert prod(one.shape) == 4 * prod(other.shape), one.name
