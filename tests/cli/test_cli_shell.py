@@ -168,7 +168,7 @@ def test_an_unknown_network_is_a_short_line(cli):
         (("predict", "gemm", "-d", "h100,a100", "--dtype", "fp8"), "a100-sxm4-80gb"),
         (("network", "llama-3-8b", "-d", "h100,a100", "--dtype", "fp8"), "a100-sxm4-80gb"),
         (("compress", "llama-3-8b", "-d", "a6000", "--formats", "fp16,fp8"), "a6000, fp8"),
-        (("collective", "all-reduce", "-s", "dgx-h100", "--ranks", "8,100000"), "100,000 ranks"),
+        (("collective", "all-reduce", "-s", "dgx-h100", "--ranks", "8,1000000"), "1,000,000 ranks"),
     ],
 )
 def test_an_impossible_element_costs_its_row_not_the_list(cli, arguments, lost):

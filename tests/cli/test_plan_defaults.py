@@ -99,7 +99,7 @@ FIELDS = {
 }
 """Options that are not called as the field that they fill."""
 APART = {
-    ("compare", "worse", "verdicts"): "a text in per cent: 0% is 0.0",
+    ("compare", "worse", "judging.verdicts"): "a text in per cent: 0% is 0.0",
     ("offload", "blocks", "search.best"): "auto searches them; the option is of a stated policy",
     ("sweep", "limit", "matching"): "a terminal shows the first 50 rows of a file",
     **{

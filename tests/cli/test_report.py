@@ -151,7 +151,7 @@ def test_every_kind_of_result_is_read(cli):
     assert {"operator", "kernel"} == graphs.parts[0].views.keys()
     assert [each.title for each in results.sections(late=True)] == ["What-ifs"]
     assert results.cases[0]["label"] == "decoder-layer: norm1"
-    assert "decoder-layer on h100-sxm: batch=1 seq=128" in " ".join(graphs.sentences)
+    assert "decoder-layer on h100-sxm: harness=kernel batch=1 seq=128" in " ".join(graphs.sentences)
     halved, doubled = results.effects[results.cases[-1]["key"]]["clock"]
     assert halved > results.cases[-1]["time_us"] > doubled
     code, out, _ = cli("sweep", "gemm", "-d", "h100-sxm", "-m", "64,4k", "--best", "-f", "json")

@@ -67,8 +67,6 @@ REPEATED = {
     "test_serving::test_a_mixed_step_takes_less_than_its_parts_and_more_than_each": _FIRST,
     "test_serving::test_more_memory_never_lowers_the_batch_that_fits": _EQUAL,
     "test_serving::test_a_shared_prefix_is_kept_once": _EQUAL,
-    "test_serving::test_a_pool_that_is_too_small_bounds_the_rate": _EQUAL,
-    "test_serving::test_clients_are_in_one_pool_or_the_other": _EQUAL,
     "test_serving::test_terms_of_memory_add_up": "adds terms up",
     "test_serving::test_experts_of_one_token_each_run_at_every_batch": _FIRST,
     "test_serving::test_experts_on_the_devices_of_a_copy_share_its_reduction": _EQUAL,

@@ -408,7 +408,7 @@ def test_gradients_of_weights_are_their_kernels_share_of_the_backward_pass():
 
     def layer(repeat, **seconds):
         kernels = [SimpleNamespace(name=name, seconds=time) for name, time in seconds.items()]
-        return SimpleNamespace(repeat=repeat, backward=SimpleNamespace(kernels=kernels))
+        return SimpleNamespace(repeat=repeat, backward=SimpleNamespace(children=kernels))
 
     blocks = layer(3, **{"up.dgrad": 2.0, "up.wgrad": 2.0})
     frozen = SimpleNamespace(repeat=7, backward=None)

@@ -31,7 +31,7 @@ def test_shares_of_bert_large_on_a_v100():
     # the operations. Biases are passes of their own there, and part of a product here.
     setting = Setting(batch=8, seq=512, training=True, dtype="fp16", attention="unfused")
     prediction = predict_network(library.load("bert-large"), setting, load("v100-sxm2"))
-    times = Counter(prediction.by(lambda _, kernel: their_class(kernel)))
+    times = Counter(prediction.by(their_class))
     shares = {name: value / times.total() for name, value in times.items()}
     assert shares["contractions"] == pytest.approx(0.61, abs=0.05)
     assert shares["normalisations"] == pytest.approx(0.255, abs=0.02)

@@ -37,7 +37,7 @@ def at_rated_boost(card):
 def terms(problem, name, device, tile):
     """Terms of one tile of a kernel's menu, k whole."""
     kernel = replace(kernel_facts(name), tiles={10**9: (tile,)}, splits=(1,), slim_columns=0)
-    planned = plan(problem, kernel, Setting(machine(device), CONSTANTS), keep=1)
+    planned = plan(problem, kernel, Setting(machine(device), CONSTANTS))
     found = time_plan(machine(device), CONSTANTS, planned, (1, 1)).at(np.array([0]))
     return {key: float(value[0]) for key, value in found.terms.items()}
 
@@ -82,7 +82,7 @@ def test_a_direct_call_is_the_transposed_call_of_a_framework(m, n, k):
 
     def fastest(kernel, rows, columns):
         problem = Matmul(rows, columns, k, dtype="fp32")
-        planned = plan(problem, kernel, setting, keep=1000)
+        planned = plan(problem, kernel, setting)
         size = planned.tile["m"].size
         times = time_plan(machine(V100), CONSTANTS, planned, (1, size)).seconds
         return times.min()
