@@ -154,23 +154,6 @@ def test_drawing_does_not_load_pyplot():
     )
 
 
-@pytest.mark.parametrize("ends", [(3, 9), (30, 200), (1, 40), (1, 1e6), (600, 900)])
-def test_no_chart_writes_tex(ends, tmp_path):
-    """However narrow a log axis is, its ticks are plain numbers, and some of them are written."""
-    from matplotlib.figure import Figure
-
-    from perfmodel.render.chart import Chart, save
-
-    figure = Figure()
-    figure.add_subplot().plot(ends, ends)
-    figure.axes[0].set(xscale="log", yscale="log", xlim=ends, ylim=ends)
-    save(Chart(figure, "t", "d"), tmp_path / "c.svg")
-    text = (tmp_path / "c.svg").read_text()
-    assert "$" not in text
-    assert "mathdefault" not in text
-    assert text.count("<text") >= 4
-
-
 def test_no_picture_of_the_documents_has_tex():
     pictures = sorted((ROOT / "docs" / "images").glob("*.svg"))
     assert pictures
