@@ -8,6 +8,7 @@ from typing import Any
 from perfmodel.hardware.levels import OWN, together
 from perfmodel.prediction import counted_work
 from perfmodel.render.basis import basis
+from perfmodel.render.problem import equals, shared
 from perfmodel.render.report import (
     Column,
     Report,
@@ -40,11 +41,12 @@ def report(
     have every key. `why` are sentences that come first below the table. `tile` are the dimensions
     of a tile that the user has set.
     """
+    row = examples[0]
     return Report(
         "predictions",
         rows,
         [*_identity(examples, varying), *map(_dimension, tile), *_summary(examples)],
-        title=_title(examples, varying, follows),
+        title=f"{row['algorithm']}: {equals(shared(row['problem'], varying, follows))}",
         notes=[*why, *basis(examples)],
         examples=examples,
     )
@@ -81,14 +83,6 @@ def labels(rows: Sequence[Row], varying: Sequence[str]) -> list[str]:
         return names
     tiles = (" ".join(f"{k}={v:.0f}" for k, v in row["tile"].items()) for row in rows)
     return [f"{name} {tile}" for name, tile in zip(names, tiles, strict=True)]
-
-
-def _title(examples: Sequence[Row], varying: Sequence[str], follows: Mapping[str, str]) -> str:
-    """What all predictions share."""
-    row = examples[0]
-    hidden = {*varying, *(name for name, other in follows.items() if other in varying)}
-    fixed = [f"{k}={v}" for k, v in row["problem"].items() if k not in hidden]
-    return f"{row['algorithm']}: {' '.join(fixed)}"
 
 
 def _identity(examples: Sequence[Row], varying: Sequence[str]) -> list[Column]:

@@ -13,7 +13,7 @@ from folders import ROOT
 from perfmodel.errors import OutputError, ProblemError, TableError, UnknownName
 from perfmodel.render.chart import save
 from perfmodel.render.page import STYLES, Page, styled
-from perfmodel.render.pareto import Front, pareto_chart
+from perfmodel.render.pareto import pareto_chart
 from perfmodel.render.problem import spoken
 from perfmodel.render.scatter import scatter_chart
 
@@ -64,7 +64,7 @@ def test_a_pareto_chart_shows_what_is_beaten():
     rows = [{"device": "a", "time_us": 1.0, "bytes_hbm": 9.0, "m": 1},
             {"device": "a", "time_us": 2.0, "bytes_hbm": 4.0, "m": 2}]  # fmt: skip
     beaten = [{"device": "b", "time_us": 50.0, "bytes_hbm": 90.0}]
-    drawn = pareto_chart(Front("gemm", "time_us", "bytes_hbm", rows, beaten, 3), ("device", "m"))
+    drawn = pareto_chart("gemm", ("time_us", "bytes_hbm"), rows, beaten, 3, ("device", "m"))
     (front,), (pale,) = lines(drawn, "dots-0"), lines(drawn, "pale-1")
     assert front.get_xydata().tolist() == [[1.0, 9.0], [2.0, 4.0]]
     assert pale.get_xydata().tolist() == [[50.0, 90.0]]

@@ -65,17 +65,18 @@ def test_bars_of_a_network_add_up_to_its_time_in_every_view(report_results):
         assert by_class.lengths[name] == pytest.approx(time, rel=1e-6)
 
 
-def test_kernels_of_a_network_with_arithmetic_stand_on_the_roofline(report_results):
+def test_the_long_kernels_of_a_network_stand_on_the_roofline(report_results):
     (one,) = document(report_results, "networks")["networks"]
     results = found(report_results / "networks.json")
-    computing = [kernel for kernel in one["kernels"] if any(kernel.get("flops", {}).values())]
-    assert [case["time_us"] for case in results.cases] == [each["time_us"] for each in computing]
-    for unit, count in one["flops"].items():
-        layers = zip(results.cases, computing, strict=True)
-        total = sum(case["flops"][unit] * kernel["layers"] for case, kernel in layers)
-        assert total == pytest.approx(count)
+    long = [
+        kernel for kernel in one["kernels"]
+        if any(kernel.get("flops", {}).values())
+        and kernel["layers"] * kernel["time_us"] >= 0.01 * one["time_us"]
+    ]  # fmt: skip
+    assert [case["time_us"] for case in results.cases] == [each["time_us"] for each in long]
+    assert [case["flops"] for case in results.cases] == [each["flops"] for each in long]
     shown = page.contents(results)
-    assert len(shown.cases) == len(computing)
+    assert len(shown.cases) == len(long)
     assert not any("prediction" in said for said in shown.sentences)
 
 

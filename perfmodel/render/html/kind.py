@@ -187,7 +187,7 @@ class Kind:
     rows: Callable[[Document], Iterable[dict[str, Any]]] = own_rows
     """Makes flat rows of a document."""
     sentences: Callable[[Sequence[Row]], Iterable[str]] | None = None
-    """Makes further sentences of the rows."""
+    """Makes the sentences of the rows, where the number and the best of them say too little."""
     cases: Callable[[Document], Iterable[dict[str, Any]]] | None = None
     """Makes the cases for rooflines and for the table of cases: predictions as in the JSON Schema,
     of which some lack terms, and perhaps with a `label`."""
@@ -260,6 +260,9 @@ class Kind:
     def _sentences(self, rows: Sequence[Row]) -> Iterator[str]:
         """How many rows there are and fit, and which is the best; of rows that are pieces only the
         whole ones count."""
+        if self.sentences is not None:
+            yield from self.sentences(rows)
+            return
         stacks = [chart for chart in self.charts if isinstance(chart, Stacks)]
         whole = [row for row in rows if any(chart.is_whole(row) for chart in stacks)] or rows
         words = f"{self.title}: {len(whole):,} {'row' if len(whole) == 1 else 'rows'}"
@@ -273,7 +276,6 @@ class Kind:
             name = f" of {best[self.label]}" if best[self.label] else ""
             words += f"; the {word} {described(best, [key], self.headers)}{name}"
         yield f"{words}."
-        yield from self.sentences(rows) if self.sentences else ()
 
     def _order(self, row: Row) -> tuple[bool, float]:
         """Where a row is among others by what is best; what does not fit is last."""

@@ -126,10 +126,13 @@ def _tree_rows(document: Document) -> Iterator[dict[str, Any]]:
 
 
 def _tree_cases(document: Document) -> Iterator[dict[str, Any]]:
-    """A case for each kernel of networks and graphs that has arithmetic."""
+    """A case for each kernel of networks and graphs that has arithmetic and takes a hundredth of
+    the time or more."""
     for tree in document.rows:
         name = tree.get("network") or tree.get("graph")
         for kernel in tree["kernels"]:
+            if kernel.get("layers", 1) * kernel["time_us"] < 0.01 * tree["time_us"]:
+                continue
             words = f"{name}: {kernel['kernel']}", kernel.get("pass")
             own = kernel.get("prediction") or {
                 "device": str(tree["device"]), "algorithm": kernel["operator"],
