@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from perfmodel.columns import text
@@ -11,15 +12,18 @@ from perfmodel.render.html.sections import Row, Rows, Section
 from perfmodel.render.roofline import STATUS
 from perfmodel.render.specs import fact_rows
 
-_SHOWN = ("memory.", "measured.", "compute.units", "compute.clocks", "compute.vector.fp32", "tdp")
-"""How paths of the facts begin that the page shows, besides the rates of the types in use."""
+_SHOWN = (
+    r"memory\.\w+\.(bandwidth|capacity\w*)|measured\.\w+_bandwidth|tdp"
+    r"|compute\.(units|clocks\.boost|vector\.fp32)|(compute|measured)\.matrix\.({types})"
+)
+"""Paths of the facts that the page shows, with the types in use."""
 _COLUMNS = tuple(text(key, key) for key in ("device", "fact", "value", "known", "source", "note"))
 
 
 def section(slugs: Sequence[str], types: Sequence[str]) -> Section | None:
     """A line for each number of the devices, and the names of those without a spec."""
     rows: list[Row] = []
-    shown = (*_SHOWN, *(f"compute.matrix.{name}" for name in types))
+    shown = re.compile(_SHOWN.replace("{types}", "|".join(types)))
     for slug in slugs:
         try:
             device = load(slug)
@@ -35,6 +39,6 @@ def section(slugs: Sequence[str], types: Sequence[str]) -> Section | None:
                 "source": "; ".join(device.sources.get(key, key) for key in row["sources"]),
             }
             for row in fact_rows(device)
-            if row["fact"].startswith(shown)
+            if shown.fullmatch(row["fact"])
         ]
     return Section("Devices", rows, _COLUMNS, [Rows()], id="devices") if rows else None

@@ -126,19 +126,19 @@ def _tree_rows(document: Document) -> Iterator[dict[str, Any]]:
 
 
 def _tree_cases(document: Document) -> Iterator[dict[str, Any]]:
-    """A case for each kernel of networks and graphs that has arithmetic and takes a hundredth of
+    """A case for each kernel of networks and graphs that has arithmetic and takes a fiftieth of
     the time or more."""
     for tree in document.rows:
         name = tree.get("network") or tree.get("graph")
         for kernel in tree["kernels"]:
-            if kernel.get("layers", 1) * kernel["time_us"] < 0.01 * tree["time_us"]:
+            if kernel.get("layers", 1) * kernel["time_us"] < 0.02 * tree["time_us"]:
                 continue
             words = f"{name}: {kernel['kernel']}", kernel.get("pass")
             own = kernel.get("prediction") or {
                 "device": str(tree["device"]), "algorithm": kernel["operator"],
                 "problem": {key: tree[key] for key in _SETTING if key in tree},
-                **{key: kernel.get(key) for key in ("time_us", "low_us", "high_us", "limiter",
-                                                    "flops", "useful_flops", "bytes")},
+                **{key: kernel.get(key)
+                   for key in ("time_us", "limiter", "flops", "useful_flops", "bytes")},
             }  # fmt: skip
             if own.get("bytes") and counted_work(own.get("useful_flops"), own["flops"]):
                 yield {**own, "label": ", ".join(filter(None, words)), "part_of": name}
