@@ -150,7 +150,8 @@ def names_of(kind: str) -> Iterator[Row]:
             takers = rowwise if kernel.operator == "rowwise" else [kernel.operator]
             allowed = [a.name for a in ARCHITECTURES.values() if kernel.runs_on.allows(a)]
             own = {"library": stated.library_of(kernel), "goes_by": list(stated.goes_by(name))}
-            yield row(name, kernel.source, *takers, runs_on=allowed, **own)
+            own |= {"source": kernel.source, "runs_on": allowed}
+            yield row(name, kernel.about or kernel.source, *takers, **own)
     elif kind == "schedules":
         entries = list(operators.every())
         for name in dict.fromkeys(name for each in entries for name in each.schedules):
@@ -203,7 +204,7 @@ def names_of(kind: str) -> Iterator[Row]:
 
 _EXAMPLE: list[Row] = [
     {"kind": "", "name": "", "operators": [], "about": ""},
-    {"library": "", "runs_on": [], "goes_by": [], "usual": dict.fromkeys(CASES, "")},
+    {"library": "", "source": "", "runs_on": [], "goes_by": [], "usual": dict.fromkeys(CASES, "")},
 ]
 
 
@@ -237,7 +238,7 @@ _OWN: Mapping[str, list[Column]] = {
         Column("library", lambda row: row["library"].split(", ")[0], number=False, wrap=13,
                fold=12),
         Column("runs on", _runs_on, number=False, wrap=14, fold=12, rank=1),
-        Column("source", lambda row: opening(row["about"]).split(", recalled")[0], number=False,
+        Column("about", lambda row: opening(row["about"]).split(", recalled")[0], number=False,
                wrap=17, fold=17, rank=2),
     ],
     "architectures": [text("name", "name"), *map(_usual, CASES)],

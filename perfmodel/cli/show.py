@@ -58,13 +58,14 @@ def show(
             row["number"] = sources.get(f"{row['by']}: {row['source']}")
         if form == "csv" and isinstance(row["value"], list | dict):
             row["value"] = json.dumps(row["value"])
-    notes = [f"{number}: {line}" for line, number in sources.items()]
+    notes = [str(head["about"])] if head.get("library") and head["about"] else []
+    notes += [f"{number}: {line}" for line, number in sources.items()]
     notes += [f"goes by: {', '.join(head['goes_by'])}"] if head.get("goes_by") else []
     if len(selection) < len(facts):
         notes.append(f"{len(facts) - len(selection)} more have the usual value; --all shows them")
     if form == "table":
         notes = [line for note in notes for line in wrap(note, _WIDE, subsequent_indent="   ")]
-    words = ("name", "operator", "library", "about")
+    words = ("name", "operator", "library") if "library" in head else ("name", "about")
     title = ", ".join(str(head[key]) for key in words if head.get(key))
     return Report("facts", rows, _COLUMNS, title, head, notes)
 
@@ -78,6 +79,7 @@ def facts_of(kind: str, name: str) -> tuple[dict[str, Any], Sequence[Fact]]:
             "name": kernel.name,
             "operator": kernel.operator,
             "library": stated.library_of(kernel),
+            "about": kernel.about,
             "source": kernel.source,
             "goes_by": list(stated.goes_by(kernel.name)),
         }
