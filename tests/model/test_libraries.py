@@ -82,7 +82,8 @@ def test_what_is_like_nothing_or_itself_is_one_line(tmp_path):
         with pytest.raises(PerfmodelError, match=r"acme\.yaml: mine: like: there is no kernel"):
             read(tmp_path, {"like": other, "source": "here"})
     found = read(tmp_path, {"like": "trtllm", "prepares": 2, "source": "here"})["mine"]
-    other = replace(kernel_facts("trtllm"), prepares=2, source="here", name="mine", library="acme", about="")
+    own = {"source": "here", "name": "mine", "library": "acme", "about": ""}
+    other = replace(kernel_facts("trtllm"), prepares=2, **own)
     assert found == other
 
 
