@@ -29,14 +29,15 @@ Row = dict[str, Any]
 KINDS = (
     "operators", "implementations", "schedules", "harnesses", "types", "variants", "algorithms",
     "graphs", "networks", "engines", "optimisers", "precisions", "levels", "architectures",
-    "devices", "systems",
+    "devices", "systems", "words",
 )  # fmt: skip
-"""Kinds that can be listed."""
+"""Kinds that can be listed; words of tables are no names that options take."""
 _CATALOGUES = {
     "algorithms": "algorithms.library",
     "graphs": "graph",
     "optimisers": "training.optimisers",
     "precisions": "training.precision",
+    "words": "glossary",
 }
 """Modules that know names, and load what stands for one."""
 SCHEDULES = {
@@ -98,10 +99,10 @@ class Asked:
         FieldOption(
             metavar="KINDS", argument=True, read=_read_kinds, names="perfmodel.cli.list_:KINDS"
         ),
-    ] = KINDS
+    ] = KINDS[:-1]
     """Kinds to list, with commas: operators, implementations, schedules, harnesses, types,
     variants, algorithms, graphs, networks, engines, optimisers, precisions, levels, architectures,
-    devices, systems."""
+    devices, systems, words (the glossary)."""
     operator: Annotated[
         Sequence[str],
         FieldOption(metavar="NAMES", read=_read_operators, names="perfmodel.operators:names"),

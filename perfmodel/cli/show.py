@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import click
 
-from perfmodel import operators
+from perfmodel import glossary, operators
 from perfmodel.cli import list_
 from perfmodel.cli.build import Declared, Group, command
 from perfmodel.cli.list_ import KINDS, singular
@@ -98,6 +98,14 @@ def facts_of(kind: str, name: str) -> tuple[dict[str, Any], Sequence[Fact]]:
         entry: Any = optimisers.load(name) if kind == "optimisers" else precision.load(name)
         stated_of = training.of_optimiser if kind == "optimisers" else training.of_precision
         return {"name": entry.name, "about": entry.about, "source": entry.source}, stated_of(entry)
+    if kind == "words":
+        word = glossary.load(name)
+        meanings = (("other names", [*word.aliases], "Names of the same thing."),
+                ("page", word.page, "Where the documents tell more, in docs/."))  # fmt: skip
+        facts = [
+            Fact(key, value, "", doc, word.name, None) for key, value, doc in meanings if value
+        ]
+        return {"name": word.name, "about": word.about}, facts
     rows = {row["name"]: row for row in list_.names_of(kind)}
     if name not in rows:
         raise UnknownName(singular(kind), name, rows)
