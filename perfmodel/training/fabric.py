@@ -130,10 +130,10 @@ def _taken(key: Held[System], op: str, tensor_bytes: float, ranks: int, local: i
 
 
 @lru_cache(maxsize=4096)
-def _dispatched(key: Held[System], one: Exchanged, ranks: int, local: int, stack: Stack) -> Tree:
+def _dispatched(key: Held[System], rows: Exchanged, ranks: int, local: int, stack: Stack) -> Tree:
     """Time of an exchange with experts by the stack's dispatcher."""
-    seconds, low, high = exchange_ends([one], ranks, local, key.device, stack)[:, 0].tolist()
-    return exchange(one.kind, (seconds, low, high))
+    seconds, low, high = exchange_ends([rows], ranks, local, key.device, stack)[:, 0].tolist()
+    return exchange(rows.kind, (seconds, low, high))
 
 
 def exchange(op: str, ends: tuple[float, float, float]) -> Tree:
