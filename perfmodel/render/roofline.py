@@ -81,20 +81,20 @@ def roofline_chart(
     sizes = any(kernel.at for kernel in kernels)
     joined = ("level", "label", "predicted") if sizes else ("name", "predicted")
     dots = replace(_DOTS, joined=joined if named else ())
-    told = kernels if named else ()
+    labelled = kernels if named else ()
     unplaced: list[str] = []
     while True:  # the caption names what has no room, and takes some itself
-        caption = list(_caption(devices, told, note, unplaced))
+        caption = list(_caption(devices, labelled, note, unplaced))
         chart = dots_chart(
             rows, dots, title=title, caption=caption, page=page, room=room, legend=False,
             panels=[Panel(d.device, d.title, list(_lines(d, kernels, room))) for d in devices],
-            handles=lambda palette: _handles(devices, kernels, palette) if told else (),
+            handles=lambda palette: _handles(devices, kernels, palette) if labelled else (),
         )  # fmt: skip
         if set(chart.unplaced) <= set(unplaced):
             break
         unplaced = list(dict.fromkeys([*unplaced, *chart.unplaced]))
     names = f"Roofline of {', '.join(device.device for device in devices)}"
-    words = " ".join([*_sentences(devices, told), *caption])
+    words = " ".join([*_sentences(devices, labelled), *caption])
     return replace(chart, title=f"{names}: {title}" if title else names, description=words)
 
 

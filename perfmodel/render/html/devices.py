@@ -23,7 +23,7 @@ _COLUMNS = tuple(text(key, key) for key in ("device", "fact", "value", "known", 
 def section(slugs: Sequence[str], types: Sequence[str]) -> Section | None:
     """A line for each number of the devices, and the names of those without a spec."""
     rows: list[Row] = []
-    shown = re.compile(_SHOWN.replace("{types}", "|".join(types)))
+    paths = re.compile(_SHOWN.replace("{types}", "|".join(types)))
     for slug in slugs:
         try:
             device = load(slug)
@@ -39,6 +39,6 @@ def section(slugs: Sequence[str], types: Sequence[str]) -> Section | None:
                 "source": "; ".join(device.sources.get(key, key) for key in row["sources"]),
             }
             for row in fact_rows(device)
-            if shown.fullmatch(row["fact"])
+            if paths.fullmatch(row["fact"])
         ]
     return Section("Devices", rows, _COLUMNS, [Rows()], id="devices") if rows else None

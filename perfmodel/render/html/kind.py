@@ -264,12 +264,12 @@ class Kind:
             yield from self.sentences(rows)
             return
         stacks = [chart for chart in self.charts if isinstance(chart, Stacks)]
-        whole = [row for row in rows if any(chart.is_whole(row) for chart in stacks)] or rows
-        words = f"{self.title}: {len(whole):,} {'row' if len(whole) == 1 else 'rows'}"
-        fitting = sum(row.get("fits") is not False for row in whole)
-        words += f", {fitting:,} fit" if fitting < len(whole) else ""
+        units = [row for row in rows if any(chart.is_whole(row) for chart in stacks)] or rows
+        words = f"{self.title}: {len(units):,} {'row' if len(units) == 1 else 'rows'}"
+        fitting = sum(row.get("fits") is not False for row in units)
+        words += f", {fitting:,} fit" if fitting < len(units) else ""
         key = self.best.removeprefix("-")
-        scored = [row for row in whole if key and row.get(key) is not None]
+        scored = [row for row in units if key and row.get(key) is not None]
         if scored:
             best = min(scored, key=self._order)
             word = "least" if self.best.startswith("-") else "most"
