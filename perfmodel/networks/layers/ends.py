@@ -1,13 +1,15 @@
-"""The layers before and after the blocks: embeddings, norms, heads, the loss."""
+"""The layers before and after the blocks: embeddings, norms, heads, projectors, the loss."""
 
 from __future__ import annotations
 
+from perfmodel.networks.images import Patches, Projector
 from perfmodel.networks.layers.layer import Layer
 from perfmodel.networks.network import SelfAttention
 from perfmodel.networks.operations.embedding import Embedding
 from perfmodel.networks.operations.linear import Linear
 from perfmodel.networks.operations.loss import Loss
-from perfmodel.networks.operations.maps import Dropout, activation
+from perfmodel.networks.operations.maps import Dropout, Learned, Map, Pass, activation
+from perfmodel.networks.operations.norm import Norm
 from perfmodel.networks.value import Value, Weight
 
 # Per cent of tokens that BERT predicts (1810.04805, section 3.1).
@@ -34,11 +36,27 @@ def embedding(layer: Layer, first: SelfAttention, *, shared: bool = False) -> No
         layer.one(Dropout("embedding dropout", setting, x))
 
 
+def patch_embedding(layer: Layer, of: Patches) -> None:
+    """Patches of pixels through a product; learned positions, a norm."""
+    network, setting = layer.network, layer.setting
+    pixels = layer.value("pixels", of.values)
+    x = layer.one(Linear("patch embedding", setting, pixels, network.hidden, of.bias))
+    learned = network.positions + of.extra
+    if learned:
+        x = layer.one(Learned("positions", setting, x, (learned, network.hidden)))
+    if network.embedding_norm:
+        layer.norm("embedding norm", x)
+
+
 def head(layer: Layer) -> None:
-    """Final norm, logits and loss; or BERT's heads."""
+    """Final norm, logits and loss; or BERT's heads; or an encoder's projectors."""
     network, setting, x = layer.network, layer.setting, layer.x
     if network.final_norm:
         x = layer.norm("final norm", x)
+    for i, projector in enumerate(
+        each for part in network.projectors for each in [part] * part.repeat
+    ):
+        _project(layer, projector, x, f"projector {i + 1}" if i else "projector")
     if network.head == "none":
         return
     if network.head in ("pooler", "pretraining"):
@@ -52,6 +70,31 @@ def head(layer: Layer) -> None:
     logits = _logits(layer, x)
     if setting.training and setting.loss:
         layer.add(Loss("loss", setting, logits, network.hidden))
+
+
+def _project(layer: Layer, of: Projector, x: Value, name: str) -> None:
+    """Groups of rows side by side, or their means, through products. Devices split the last two."""
+    setting, group = layer.setting, of.merge**2
+    if of.norm != "none" and not of.norm_joined:
+        x = layer.one(Norm(f"{name} norm", setting, x, of.norm, of.norm == "layernorm"))
+    if of.pooled:
+        layer.add(Map(f"{name} mean", setting, (x,), (Pass("add", writes=0),)))
+    cols = x.cols if of.pooled else x.cols * group
+    x = Value(f"{name} in", max(x.rows // group, 1), cols, x.dtype)
+    if of.norm != "none" and of.norm_joined:
+        x = layer.one(Norm(f"{name} norm", setting, x, of.norm, of.norm == "layernorm"))
+    last = len(of.widths) - 1
+    for i, width in enumerate(of.widths):
+        split = {last - 1: "out", last: "in"}.get(i, "") if last else ""
+        columns = width if split != "out" else layer.share(
+            "columns of the projector", width, layer.tensor, "tensor"
+        )  # fmt: skip
+        product = Linear(f"{name} {i + 1}", setting, x, columns, of.bias, split=split)
+        x = layer.one(product)
+        if of.plain <= i < last:
+            x = layer.one(activation(f"{name} activation {i}", setting, x, of.activation, None))
+    if last:
+        layer.joined(x, name)
 
 
 def _pooler(layer: Layer, x: Value) -> None:
