@@ -125,6 +125,8 @@ class KernelFacts:
     """What it computes."""
     source: str
     """Where the facts come from."""
+    about: str = ""
+    """What it does that its facts do not say: one line, for lists."""
     runs_on: RunsOn = RunsOn()
     """Architectures that it exists for; elsewhere its `fallback` runs."""
     fallback: str | None = None
