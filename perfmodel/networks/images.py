@@ -1,7 +1,7 @@
 """Images as an encoder reads them: squares of pixels in, groups of them out as tokens.
 
     patches = Patches(14, side=448, extra=1, tiles=12, thumbnail=True)
-    patches.passes(1024, 768, merge=2)          # Passes(count=13, rows=1025, tokens=3328)
+    patches.passes(1024, 768, merge=2)          # Passes(tiles=13, rows=1025, tokens=3328)
 
 An image is resized, cut into tiles where the network has them, and each tile into patches. A tile
 is one pass of the encoder. Source of the rules: the `image_processing_*.py` of transformers 5.24.
@@ -10,6 +10,7 @@ is one pass of the encoder. Source of the rules: the `image_processing_*.py` of 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 from typing import Literal, NamedTuple
@@ -20,7 +21,7 @@ from perfmodel.errors import ProblemError
 class Passes(NamedTuple):
     """An image in an encoder."""
 
-    count: int = 0
+    tiles: int = 0
     """Passes of the encoder, one a tile."""
     rows: int = 0
     """Rows of a pass: patches, and what stands before them."""
@@ -69,21 +70,22 @@ class Patches:
     def passes(self, width: int, height: int, merge: int = 1) -> Passes:
         """Passes over an image of `width` × `height` pixels, of which `merge` × `merge` patches are
         a token."""
-        count, columns, rows = 1, self.side // self.size, self.side // self.size
+        tiles, columns, rows = 1, self.side // self.size, self.side // self.size
         if self.side:
             tiles = math.prod(self._grid(width, height))
-            count = tiles + (self.thumbnail and tiles > 1)
+            tiles += self.thumbnail and tiles > 1
         else:
             columns, rows = self._own_size(width, height, merge)
         tokens = (columns // merge + self.row_tokens) * (rows // merge)
-        return Passes(count, columns * rows + self.extra, count * tokens)
+        return Passes(tiles, columns * rows + self.extra, tiles * tokens)
 
     def _own_size(self, width: int, height: int, merge: int) -> tuple[int, int]:
         """Patches across and down of an image that keeps its size as far as limits allow."""
         unit = self.size * merge
         sides = (width, height)
         pixels = math.prod(max(round(side / unit), 1) * unit for side in sides)
-        scale, whole = 1.0, math.ceil if self.padded else round
+        scale = 1.0
+        whole: Callable[[float], int] = math.ceil if self.padded else round
         if self.longest:
             scale = min(scale, self.longest / max(sides))
         if self.most and pixels > self.most:

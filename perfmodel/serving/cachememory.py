@@ -132,7 +132,7 @@ def activation_bytes(of: Deployment) -> float:
     live = _live_bytes(of, min(of.engine.batching.tokens, 16384))
     if of.encoder is None or not of.images:
         return live
-    return max(live, _live_bytes(of.encoder, of.images * of.image.count * of.image.rows))
+    return max(live, _live_bytes(of.encoder, of.images * of.image.tiles * of.image.rows))
 
 
 def _live_bytes(of: Deployment, tokens: int) -> float:

@@ -152,7 +152,7 @@ class Steps:
         if self._encoder is None:
             return Times((), *[np.zeros((0, len(prompts)))] * 3)
         counts = np.maximum(np.ceil(prompts), 1.0)
-        passes = counts * self.of.images * image.count
+        passes = counts * self.of.images * image.tiles
         times = self._encoder.passes(passes, np.full_like(passes, image.rows))
         return times.times(prompts / counts)
 
