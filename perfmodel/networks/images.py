@@ -85,18 +85,18 @@ class Patches:
         sides = (width, height)
         pixels = math.prod(max(round(side / unit), 1) * unit for side in sides)
         scale = 1.0
-        whole: Callable[[float], int] = math.ceil if self.padded else round
+        rounding: Callable[[float], int] = math.ceil if self.padded else round
         if self.longest:
             scale = min(scale, self.longest / max(sides))
         if self.most and pixels > self.most:
             scale = min(scale, math.sqrt(self.most / math.prod(sides)))
-            whole = math.ceil if self.padded else math.floor
+            rounding = math.ceil if self.padded else math.floor
         elif self.least and pixels < self.least:
-            scale, whole = math.sqrt(self.least / math.prod(sides)), math.ceil
+            scale, rounding = math.sqrt(self.least / math.prod(sides)), math.ceil
         if self.padded:
             sides = (int(width * scale + 1e-9), int(height * scale + 1e-9))
             scale = 1.0
-        columns, rows = (max(whole(side * scale / unit), 1) * merge for side in sides)
+        columns, rows = (max(rounding(side * scale / unit), 1) * merge for side in sides)
         return columns, rows
 
     def _grid(self, width: int, height: int) -> tuple[int, int]:

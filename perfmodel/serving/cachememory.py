@@ -135,11 +135,11 @@ def activation_bytes(of: Deployment) -> float:
     return max(live, _live_bytes(of.encoder, of.images * of.image.tiles * of.image.rows))
 
 
-def _live_bytes(of: Deployment, tokens: int) -> float:
-    network, batching = of.network, of.engine.batching
+def _live_bytes(setup: Deployment, tokens: int) -> float:
+    network, batching = setup.network, setup.engine.batching
     inner = max(block.mlp.inner * max(block.mlp.chosen, 1) for block in network.blocks)
-    width = 2 * network.hidden + 3 * inner / of.tensor
-    logits = 4.0 * min(batching.sequences, 256) * network.vocabulary / of.tensor
+    width = 2 * network.hidden + 3 * inner / setup.tensor
+    logits = 4.0 * min(batching.sequences, 256) * network.vocabulary / setup.tensor
     return 2.0 * tokens * width + logits
 
 

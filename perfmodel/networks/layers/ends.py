@@ -72,29 +72,36 @@ def head(layer: Layer) -> None:
         layer.add(Loss("loss", setting, logits, network.hidden))
 
 
-def _project(layer: Layer, of: Projector, x: Value, name: str) -> None:
+def _project(layer: Layer, projector: Projector, x: Value, name: str) -> None:
     """Groups of rows side by side, or their means, through products. Devices split the last two."""
-    setting, group = layer.setting, of.merge**2
-    if of.norm != "none" and not of.norm_joined:
-        x = layer.one(Norm(f"{name} norm", setting, x, of.norm, of.norm == "layernorm"))
-    if of.pooled:
+    setting, group = layer.setting, projector.merge**2
+    if not projector.norm_joined:
+        x = _projector_norm(layer, projector, x, name)
+    if projector.pooled:
         layer.add(Map(f"{name} mean", setting, (x,), (Pass("add", writes=0),)))
-    cols = x.cols if of.pooled else x.cols * group
+    cols = x.cols if projector.pooled else x.cols * group
     x = Value(f"{name} in", max(x.rows // group, 1), cols, x.dtype)
-    if of.norm != "none" and of.norm_joined:
-        x = layer.one(Norm(f"{name} norm", setting, x, of.norm, of.norm == "layernorm"))
-    last = len(of.widths) - 1
-    for i, width in enumerate(of.widths):
+    if projector.norm_joined:
+        x = _projector_norm(layer, projector, x, name)
+    last = len(projector.widths) - 1
+    for i, columns in enumerate(projector.widths):
         split = {last - 1: "out", last: "in"}.get(i, "") if last else ""
-        columns = width if split != "out" else layer.share(
-            "columns of the projector", width, layer.tensor, "tensor"
-        )  # fmt: skip
-        product = Linear(f"{name} {i + 1}", setting, x, columns, of.bias, split=split)
-        x = layer.one(product)
-        if of.plain <= i < last:
-            x = layer.one(activation(f"{name} activation {i}", setting, x, of.activation, None))
+        if split == "out":
+            columns = layer.share("columns of the projector", columns, layer.tensor, "tensor")
+        label = f"{name} {i + 1}"
+        x = layer.one(Linear(label, setting, x, columns, projector.bias, split=split))
+        if projector.plain <= i < last:
+            x = layer.one(activation(f"{label} act", setting, x, projector.activation, None))
     if last:
         layer.joined(x, name)
+
+
+def _projector_norm(layer: Layer, projector: Projector, x: Value, name: str) -> Value:
+    """The norm before the products, where there is one."""
+    if projector.norm == "none":
+        return x
+    bias = projector.norm == "layernorm"
+    return layer.one(Norm(f"{name} norm", layer.setting, x, projector.norm, bias))
 
 
 def _pooler(layer: Layer, x: Value) -> None:
