@@ -85,7 +85,7 @@ class _Answers:
 
     def fill(self, index: np.ndarray, ranks: int, local: int | None) -> None:
         """Predict the collectives at `index`, which all have the same ranks."""
-        links = route(self.system, ranks, local)
+        links = route(self.system, ranks, local, self.problem.stride)
         if ranks == 1:
             return
         bytes_ = np.asarray(self.problem.bytes, dtype=np.float64)[index]

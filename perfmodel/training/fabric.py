@@ -16,6 +16,7 @@ from perfmodel.collectives import Collective
 from perfmodel.errors import SizeError
 from perfmodel.graph.tree import Tree
 from perfmodel.hardware import Device, System, systems
+from perfmodel.hardware.variants import by_one_adapter
 from perfmodel.networks.networktime import Held
 from perfmodel.networks.recorder import Exchanged
 from perfmodel.training.overlap import FABRIC_UNITS, Work, tiled_seconds
@@ -24,8 +25,9 @@ from perfmodel.training.plan import Plan
 _ROUND = ("all-gather", "reduce-scatter")
 
 
-Ask = Callable[[str, float, int, int, float], Tree]
-"""(operation, bytes of the whole tensor, ranks, ranks in one node, network share) → time."""
+Ask = Callable[[str, float, int, int, int, float], Tree]
+"""(operation, bytes of the whole tensor, ranks, ranks in one node, devices from one rank to the
+next, network share) → time."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +40,23 @@ class Fabric:
     """Devices in a node."""
     ask: Ask | None = None
     """Time of an exchange on the system."""
+    leaves: bool = False
+    """Whether the network has leaf switches, so that it matters which ranks share one."""
     asked: dict[tuple[str, float, str, float], Tree] = field(default_factory=dict, compare=False)
     """Cache of answers."""
 
     def ranks(self, axis: str) -> tuple[int, int]:
         """Ranks of an axis, and how many of them are in one node."""
+        plan = self.plan
+        copies = {"data": plan.copies, "expert-data": plan.expert_copies}
+        ranks = copies[axis] if axis in copies else int(getattr(plan, axis))
+        local = max(min(self.node_devices // self.stride(axis), ranks), 1)
+        while ranks % local:  # groups of equal size
+            local -= 1
+        return ranks, local
+
+    def stride(self, axis: str) -> int:
+        """Devices from one rank of an axis to the next."""
         plan = self.plan
         inner = plan.expert <= plan.data
         strides = {
@@ -53,12 +67,7 @@ class Fabric:
             "expert-data": plan.expert * (plan.tensor if inner else 1),
             "pipeline": plan.tensor * plan.context * plan.data,
         }
-        copies = {"data": plan.copies, "expert-data": plan.expert_copies}
-        ranks = copies[axis] if axis in copies else int(getattr(plan, axis))
-        local = max(min(self.node_devices // strides[axis], ranks), 1)
-        while ranks % local:  # groups of equal size
-            local -= 1
-        return ranks, local
+        return strides[axis]
 
     def take(self, op: str, tensor_bytes: float, axis: str, network_share: float = 1.0) -> Tree:
         """Time of an exchange along an axis; `network_share` as in `Collective`."""
@@ -74,7 +83,8 @@ class Fabric:
             assert self.ask is not None
             if op == "send-receive":
                 ranks, local = 2, min(local, 2)
-            self.asked[key] = self.ask(op, tensor_bytes, ranks, local, network_share)
+            stride = self.stride(axis) if self.leaves else 1
+            self.asked[key] = self.ask(op, tensor_bytes, ranks, local, stride, network_share)
         return self.asked[key]
 
     def seconds(self, one: Exchanged, product_seconds: float) -> float:
@@ -112,16 +122,19 @@ def fabric(plan: Plan, device: Device, system: System | None = None) -> Fabric:
             {"devices": [copy * n for n in range(max(copies - 3, 1), copies + 1)]},
         )
     if plan.zero == 3 and plan.setting.stack.one_adapter:
-        target = systems.by_one_door(target)
-    return Fabric(plan, target.node_devices, partial(_taken, Held(target)))
+        target = by_one_adapter(target)
+    leaves = sum(level.medium == "network" for level in target.levels) > 1
+    return Fabric(plan, target.node_devices, partial(_taken, Held(target)), leaves)
 
 
 @lru_cache(maxsize=4096)
 def _taken(
-    key: Held[System], op: str, tensor_bytes: float, ranks: int, local: int, share: float
-) -> Tree:
+    key: Held[System], op: str, tensor_bytes: float, ranks: int, local: int, stride: int,
+    share: float,
+) -> Tree:  # fmt: skip
     """Time of a collective on a system."""
-    problem = Collective(op, round(tensor_bytes), ranks, local, network_share=share)
+    size = round(tensor_bytes)
+    problem = Collective(op, size, ranks, local, network_share=share, stride=stride)
     return exchange(op, problem.seconds_on(key.device))
 
 

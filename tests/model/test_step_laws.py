@@ -197,7 +197,7 @@ def linked(monkeypatch, node_devices=8, rate=RATE):
     """Every exchange takes its bytes over one rate, whoever takes part; those that were asked."""
     asked = []
 
-    def ask(op, tensor_bytes, ranks, near, _share):
+    def ask(op, tensor_bytes, ranks, near, _stride, _share):
         asked.append((op, tensor_bytes, ranks))
         each = tensor_bytes * (ranks - 1) / ranks / rate
         return exchange("all-reduce", (each, 0.9 * each, 1.1 * each))
