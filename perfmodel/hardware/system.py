@@ -8,6 +8,7 @@ of the levels before it. Bandwidth is one device's, in one direction.
 
 from __future__ import annotations
 
+import re
 from dataclasses import field
 from typing import Annotated, Literal
 
@@ -16,6 +17,7 @@ from perfmodel.frozen import dataclass
 from perfmodel.hardware.blocks import Link
 from perfmodel.hardware.facts import Bandwidth, Count, Duration, Label, Line, Sourced
 
+_GENERATION = re.compile(r"[^\d,]*\d*")
 Topology = Literal["switch", "rails", "mesh", "ring", "pairs", "host-bridge"]
 Medium = Literal["fabric", "pcie", "network"]
 
@@ -76,6 +78,11 @@ class SystemLevel:
         """One device's bandwidth in one direction, divided by the oversubscription."""
         shared = 1.0 if self.oversubscription is None else self.oversubscription.value
         return self.bandwidth_per_direction.si / shared
+
+    @property
+    def generation(self) -> str:
+        """The kind of link with its number: NVLink 4 of "NVLink 4 through NVSwitch"."""
+        return _GENERATION.match(self.label).group()  # type: ignore[union-attr]
 
     @property
     def reduces(self) -> bool:

@@ -1,4 +1,4 @@
-"""Networks between nodes: leaf switches and spines, switches that add up, hosts that stage bytes."""
+"""Networks between nodes: leaf switches and spines, switches that add up, staging hosts."""
 
 from __future__ import annotations
 
