@@ -187,7 +187,7 @@ def collnet_seconds(route: Route) -> float:
         seconds += 2 * (facts["direct_us"] + (ranks - 1) * facts["peer_us"])
     else:
         seconds += 2 * (ranks - 1) * facts["chain_us"]
-    return seconds * _MICRO
+    return float(seconds * _MICRO)
 
 
 def _collnet(route: Route, bytes_: np.ndarray) -> np.ndarray:

@@ -152,7 +152,7 @@ def _groups(system: System, ranks: int, ranks_per_node: int | None, stride: int)
             f"there are {ranks} ranks",
             {"ranks_per_node": [n for n in range(1, min(node, ranks) + 1) if ranks % n == 0]},
         )
-    sizes = []
+    sizes: list[int] = []
     for level in system.levels:
         size = min(level.devices.value, ranks)
         if level.medium != "network":

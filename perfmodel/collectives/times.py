@@ -151,8 +151,6 @@ class Exchange:
     """The links."""
     bytes: np.ndarray
     """Bytes of the full tensor, shape (n,)."""
-    network_share: float = 1.0
-    """As in `Collective`."""
 
     @property
     def counted(self) -> Counted:
@@ -281,9 +279,7 @@ def _pairwise(method: Method, exchange: Exchange, machine: Machine) -> Terms:
         # Adapters and the host's lanes carry all that leaves their group, links of a node its own.
         reach = item.inside * item.fan if item.level.medium == "fabric" else ranks
         volume = exchange.sent_bytes * (reach - item.inside) / (ranks - 1)
-        if item.level.medium == "network":
-            volume = volume * exchange.network_share
-        elif exchange.network_share < 1.0 or on_rails:  # rows for other nodes pass here, too
+        if on_rails and item.level.medium != "network":  # bytes for other nodes pass here, too
             volume = exchange.bytes * (item.fan - 1) / item.fan
         times[item.level.name] = volume / machine.rate(item)
     level = max(times, key=lambda name: float(np.max(times[name])))

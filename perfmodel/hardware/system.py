@@ -147,6 +147,11 @@ class System:
         node_levels = [level for level in self.levels if level.medium != "network"]
         return node_levels[-1].devices.value if node_levels else 1
 
+    @property
+    def leaves(self) -> bool:
+        """Whether its network has leaf switches, which other levels join."""
+        return sum(level.medium == "network" for level in self.levels) > 1
+
     def level(self, name: str) -> SystemLevel | None:
         """The level with that name; None where there is none."""
         return next((level for level in self.levels if level.name == name), None)
