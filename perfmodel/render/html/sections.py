@@ -1,6 +1,6 @@
 """Sections of the page: sentences, rows, and the charts and tables of the rows.
 
-Of charts, `Bars` are stacked lengths, and `Dots` have a mark for each row. A new kind of result is a
+Of charts, `Bars` are stacked lengths and `Dots` have a mark for each row. A new kind of result is a
 list of these (`perfmodel.render.html.kinds`).
 """
 
