@@ -72,7 +72,7 @@ def test_the_long_kernels_of_a_network_stand_on_the_roofline(report_results):
     long = [
         kernel for kernel in one["kernels"]
         if any(kernel.get("flops", {}).values())
-        and kernel["layers"] * kernel["time_us"] >= 0.02 * one["time_us"]
+        and kernel["layers"] * kernel["time_us"] >= 0.05 * one["time_us"]
     ]  # fmt: skip
     assert [case["time_us"] for case in results.cases] == [each["time_us"] for each in long]
     assert [case["flops"] for case in results.cases] == [each["flops"] for each in long]
