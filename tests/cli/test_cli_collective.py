@@ -76,11 +76,6 @@ def test_the_wall_is_a_table(cli):
     assert found["network", "expert"]["bound"] == "at least"
 
 
-@cases
-def test_bad_input_is_one_line(cli, arguments, says):
-    assert says in refused(cli("collective", *arguments))
-
-
 def test_compare_gives_every_row_back_or_says_why_not(cli, runs, tmp_path):
     path = runs(
         {}, {"device": "abacus"}, {"collective": "gossip"}, {"ranks": 12}, {"flag": "odd"},

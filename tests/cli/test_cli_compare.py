@@ -154,11 +154,6 @@ def test_roofline_of_other_operators(cli, tmp_path, operator):
     assert cli("roofline", operator, "-d", "l40s", "-o", path)[0] == 0
 
 
-@cases
-def test_roofline_refuses_in_one_line(cli, arguments, said):
-    assert said in refused(cli("roofline", "attention", "-d", "h100-sxm", *arguments))
-
-
 def test_roofline_says_when_no_measured_run_fits(cli, runs, tmp_path):
     result = cli("roofline", "gemm", "-d", "b200", "--measured", runs, "-o", tmp_path / "x.svg")
     assert "is one of these cases on these devices" in refused(result)

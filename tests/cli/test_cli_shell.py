@@ -115,11 +115,6 @@ def test_names_of_networks_and_files_stay_what_they_are(cli):
     assert "no such file" in _line(cli("network", "show", "./owner/model.yaml"))
 
 
-@cases
-def test_what_cannot_be_meant_is_refused_with_what_to_write(cli, arguments, said):
-    assert said in _line(cli(*arguments))
-
-
 def test_other_names_of_operators_kinds_and_powers_of_ten(cli):
     case = ("-d", "h100", "-f", "json")
     assert cli("predict", "sdpa", *case) == cli("predict", "attention", *case)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from cases import cases
 
 from perfmodel.hardware import load, names, validate_file
 from perfmodel.hardware.copying import like
@@ -66,15 +65,6 @@ def test_a_file_that_is_there_stays_as_it_is(cli, tmp_path):
     assert "my.yaml: the file exists already" in err
     assert err.count("\n") == 1
     assert path.read_text(encoding="utf-8") == "mine\n"
-
-
-@cases
-def test_what_cannot_be_written_is_one_line_and_leaves_nothing(cli, tmp_path, arguments, says):
-    code, out, err = cli("hardware", "new", *arguments)
-    assert (code, out) == (2, "")
-    assert says in err
-    assert err.count("\n") == 1
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_editor_finds_the_schema(cli, tmp_path):
