@@ -9,6 +9,7 @@ import sys
 
 import pytest
 from folders import ROOT
+from refusing import refused
 
 from perfmodel.cli import run
 from perfmodel.hardware import load
@@ -49,15 +50,6 @@ def process(*arguments, **options):
     return subprocess.run(
         command, capture_output=True, text=True, env=environment, check=False, **options
     )
-
-
-def refused(result):
-    """The one line that bad input gives: exit code 2, nothing on standard output."""
-    code, out, err = result
-    assert (code, out) == (2, "")
-    assert err.startswith("perfmodel: ")
-    assert err.count("\n") == 1, err
-    return err.removeprefix("perfmodel: ").rstrip("\n")
 
 
 def test_prediction_as_json_has_the_documented_members(predictions):

@@ -7,19 +7,13 @@ import json
 import pandas as pd
 import pytest
 from cases import cases
+from refusing import refused
 
 ROW = {
     "row": 1, "source": "own", "device": "h100-sxm", "topology": "switch", "library": "nccl",
     "collective": "all-reduce", "dtype": "fp16", "ranks": 8, "ranks_per_node": 8,
     "bytes": 2**20, "latency_us": 27.0, "flag": "",
 }  # fmt: skip
-
-
-def refused(result):
-    code, out, err = result
-    assert (code, out) == (2, "")
-    assert err.count("\n") == 1, err
-    return err.removeprefix("perfmodel: ").rstrip("\n")
 
 
 @pytest.fixture

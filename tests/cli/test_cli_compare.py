@@ -6,6 +6,7 @@ import re
 import pandas as pd
 import pytest
 from cases import cases
+from refusing import refused
 
 from perfmodel.table.records import published, read_table, write_table
 
@@ -21,13 +22,6 @@ def runs(tmp_path):
     path = tmp_path / "runs.csv"
     write_table(SOME, path)
     return path
-
-
-def refused(result):
-    code, out, err = result
-    assert (code, out) == (2, "")
-    assert err.count("\n") == 1, err
-    return err.removeprefix("perfmodel: ").rstrip("\n")
 
 
 def test_report_as_json(cli, runs):

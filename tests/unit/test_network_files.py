@@ -69,13 +69,14 @@ def stack(draw, least):
 def network(draw):
     return Network(
         draw(line), draw(whole), draw(whole), draw(stack(1)), draw(stack(0)),
-        draw(st.sampled_from(["layernorm", "rmsnorm"])), draw(flag), draw(st.integers(0, 9999)),
-        draw(st.integers(0, 3)), draw(flag), draw(flag), draw(flag),
-        draw(st.sampled_from(["language", "pretraining", "pooler", "none"])), draw(flag),
-        draw(st.floats(0, 0.99)), draw(st.just("") | line),
-        draw(st.sampled_from(["", "mxfp4", "fp8_block"])),
-        *(draw(st.just("") | line) for _ in range(2)),
-        draw(st.dictionaries(st.sampled_from(reading.TOTALS), whole)),
+        norm=draw(st.sampled_from(["layernorm", "rmsnorm"])), norm_bias=draw(flag),
+        positions=draw(st.integers(0, 9999)), token_types=draw(st.integers(0, 3)),
+        **{name: draw(flag) for name in ("embedding_norm", "final_norm", "tied", "head_bias")},
+        head=draw(st.sampled_from(["language", "pretraining", "pooler", "none"])),
+        dropout=draw(st.floats(0, 0.99)), family=draw(st.just("") | line),
+        weights=draw(st.sampled_from(["", "mxfp4", "fp8_block"])),
+        **{name: draw(st.just("") | line) for name in ("about", "source")},
+        sizes=draw(st.dictionaries(st.sampled_from(reading.TOTALS), whole)),
     )  # fmt: skip
 
 
