@@ -58,16 +58,6 @@ def package(tmp_path_factory):
             PROPERTY.format(value="self.seconds"),
         ),
         (
-            "compression/comparing.py",
-            "    @property\n    def tokens_per_s(",
-            PROPERTY.format(value="self.seconds"),
-        ),
-        (
-            "embeddings/placement.py",
-            '    placement: Annotated[str, Column("tables in")]\n',
-            PROPERTY.format(value="self.seconds"),
-        ),
-        (
             "onchip/holding.py",
             "    @property\n    def fits(",
             PROPERTY.format(value="self.weight_bytes"),
