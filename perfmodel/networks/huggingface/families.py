@@ -110,8 +110,7 @@ def _encoder(file: Mapping[str, Any], text_key: str) -> str:
     wrapper = str(file.get("model_type", ""))
     name = str(part.get("model_type") or WRAPPERS.get(wrapper, {}).get("tower", wrapper))
     name = name.removesuffix("_vision")
-    whole = wrapper in WRAPPERS or name == wrapper.removesuffix("_vision")
-    return name if name in TOWERS and whole else ""
+    return name if name in TOWERS and (wrapper in WRAPPERS or name == wrapper) else ""
 
 
 def _why_not(file: Mapping[str, Any]) -> str:
