@@ -132,9 +132,9 @@ def offload(asked: Asked) -> Report:
         some, lines = rows_of(asked, device)
         rows += some
         notes += lines
-    where = on_device(device.slug for device in asked.device)
+    devices = on_device(device.slug for device in asked.device)
     values = {name: f"{getattr(asked, name):,}" for name in ("isl", "osl")}
-    return render.report(name, rows, f"{asked.label}{where}: {title.format(**values)}", notes)
+    return render.report(name, rows, f"{asked.label}{devices}: {title.format(**values)}", notes)
 
 
 _Rows = tuple[list[Row], list[str]]

@@ -113,7 +113,7 @@ def predict_block(
         Tree.series("block", "network", passes),
         settings={"part": policy.part, "blocks": policy.blocks, **policy.shares},
         phases={each.name: each.seconds for each in passes},
-        memory=Memory(tuple(spans(shape, request, policy)), MOMENTS, rooms),
+        memory=Memory(spans(shape, request, policy), MOMENTS, rooms),
     )
 
 

@@ -20,10 +20,9 @@ _PREFILL, _DECODE = range(2)
 _SCORE_BYTES = 2.0
 
 
-def spans(shape: LayerShape, request: Request, policy: Policy) -> Iterator[Span]:
+def spans(shape: LayerShape, request: Request, policy: Policy) -> tuple[Span, ...]:
     """Data in its place, and buffers of data in transit while a layer runs."""
-    yield from _homes(shape, request, policy)
-    yield from _buffers(shape, request, policy)
+    return (*_homes(shape, request, policy), *_buffers(shape, request, policy))
 
 
 def _homes(shape: LayerShape, request: Request, policy: Policy) -> Iterator[Span]:

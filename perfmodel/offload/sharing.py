@@ -30,16 +30,18 @@ def layers(
     shape, share = of_network(stored), on_device / network.layers
     inner = [predicted(stored, step(batch, context, ends=False), one) for one in (device, host)]
     last = 0 if on_device else 1
-    whole = predicted(stored, step(batch, context), (device, host)[last])
+    network_step = predicted(stored, step(batch, context), (device, host)[last])
     parts = [inner[0].times(share)] * (share > 0.0) + [inner[1].times(1.0 - share)] * (share < 1.0)
-    parts.append(Tree.part("embedding and head", "network", whole.seconds - inner[last].seconds))
+    parts.append(
+        Tree.part("embedding and head", "network", network_step.seconds - inner[last].seconds)
+    )
     if 0 < on_device < network.layers:
         sent = 2.0 * batch * shape.activation_bytes / host_bytes_per_s(device, host)
         parts.append(Tree.part("activations", "communication", sent, resource="link"))
-    held = on_device * (shape.weight_bytes + batch * context * shape.cache_bytes)
+    held_bytes = on_device * (shape.weight_bytes + batch * context * shape.cache_bytes)
     return replace(
         Tree.series("step", "network", parts),
         settings={"on_device": on_device, "on_host": network.layers - on_device, "batch": batch},
         device=device.slug,
-        memory=Memory.of({"hbm": (held, device.memory_bytes)}),
+        memory=Memory.of({"hbm": (held_bytes, device.memory_bytes)}),
     )
