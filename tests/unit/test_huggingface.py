@@ -31,7 +31,7 @@ TOWERS_WITHOUT_FILE = {
     "intern_vit_6b", "moonvit", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe",
 }  # fmt: skip
 """Code that is not part of transformers, and encoders like one that has a file."""
-WITHOUT_FILE = {"llama4_text", "gemma3_text", "phi3", "gemma"}
+WITHOUT_FILE = {"llama4_text", "gemma3_text", "phi3", "gemma", "gemma3n_text"}
 FILES = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in CONFIGS}
 
 
