@@ -1,7 +1,14 @@
-/* Vectors of eight doubles and what C lacks on them. Nothing here knows the model. */
+/* Vectors of doubles, as long as the processor's, and what C lacks on them. Nothing here knows the
+ * model. */
 #include <math.h>
 #include <string.h>
+#if defined(__AVX512F__) && defined(__AVX512DQ__)
 #define L 8
+#elif defined(__AVX2__)
+#define L 4
+#else
+#define L 2
+#endif
 typedef double V __attribute__((vector_size(8 * L)));
 typedef long long Q __attribute__((vector_size(8 * L)));
 #define EACH for (int i = 0; i < L; i++)
@@ -11,7 +18,7 @@ typedef long long Q __attribute__((vector_size(8 * L)));
 #define TRUE(x) ((Q)((x) != B(0.0)))
 INLINE V load(const double *p) { V r; memcpy(&r, p, sizeof r); return r; }
 INLINE void store(double *p, V x) { memcpy(p, &x, sizeof x); }
-#if defined(__AVX512F__) && defined(__AVX512DQ__)
+#if L == 8
 #include <immintrin.h>
 #define W(x) ((__m512d)(x))
 INLINE V maximum(V a, V b) { return (V)_mm512_max_pd(W(a), W(b)); }
@@ -38,11 +45,24 @@ INLINE V sqrt_(V a) { V r; EACH r[i] = sqrt(a[i]); return r; }
 INLINE int some(Q m) { long long any = 0; EACH any |= m[i]; return any != 0; }
 INLINE V gather(const double *t, V a) { V r; EACH r[i] = t[(long)a[i]]; return r; }
 #endif
-#if defined(__AVX512F__) && defined(LIBMVEC)
-V _ZGVeN8vv_pow(V, V); V _ZGVeN8v_exp(V); V _ZGVeN8v_cbrt(V);
-INLINE V power(V a, V b) { return _ZGVeN8vv_pow(a, b); }
-INLINE V exp_(V a) { return _ZGVeN8v_exp(a); }
-INLINE V cbrt_(V a) { return _ZGVeN8v_cbrt(a); }
+#if L > 2 && defined(LIBMVEC)
+#if L == 8
+#define VECTOR(parameters, name) _ZGVeN8##parameters##_##name
+#else
+#define VECTOR(parameters, name) _ZGVdN4##parameters##_##name
+#endif
+V VECTOR(vv, pow)(V, V); V VECTOR(v, exp)(V);
+INLINE V power(V a, V b) { return VECTOR(vv, pow)(a, b); }
+INLINE V exp_(V a) { return VECTOR(v, exp)(a); }
+#if __GLIBC_PREREQ(2, 35)
+V VECTOR(v, cbrt)(V);
+INLINE V cbrt_(V a) { return VECTOR(v, cbrt)(a); }
+#else
+INLINE V cbrt_(V a) { /* a step of Newton's from the power's result */
+  V r = power(a, B(1.0) / B(3.0)), next = r - (r * r * r - a) / (B(3.0) * r * r);
+  return choose((Q)(a > B(0.0)) & (Q)(a < B(INFINITY)), next, a);
+}
+#endif
 #else
 INLINE V power(V a, V b) { V r; EACH r[i] = pow(a[i], b[i]); return r; }
 INLINE V exp_(V a) { V r; EACH r[i] = exp(a[i]); return r; }
@@ -82,7 +102,7 @@ static V floor_sum(V n, V m, V a, V b) {
 }
 /* Search over the columns of a menu: bounds first, and in full only what can be the least. A menu
  * is in groups of columns: `level` bounds the first column of each group and all others together,
- * `bound` and `full` take eight pairs of a problem p and a column q. */
+ * `bound` and `full` take a vector of pairs of a problem p and a column q. */
 #define BATCH 128
 #define SLACK (1.0 + 1e-9)
 #define DATA const double *const *X, const double *K, const double *const *T

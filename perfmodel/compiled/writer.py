@@ -1,4 +1,4 @@
-"""A graph as C: one function that computes eight problems at a time, menus searched in loops.
+"""A graph as C: one function that computes a vector of problems at a time, menus searched in loops.
 
 Numbers and menus of a device are parameters, so that one function serves all devices whose graphs
 have the same operations.
@@ -20,7 +20,7 @@ _INFIX = {
     "greater_equal": ">=", "less_equal": "<=", "equal": "==", "not_equal": "!=",
     "logical_and": "&", "logical_or": "|",
 }  # fmt: skip
-# How a function reads an array over problems and a menu: eight problems and one column, or pairs.
+# How a function reads an array over problems and a menu: problems and one column, or pairs.
 _BY_ROW = ("load({} + i)", "B({}[c])")
 _BY_PAIR = ("gather({}, p)", "gather({}, q)")
 # Functions whose names C has already.
@@ -34,8 +34,8 @@ class Program:
 
     source: str
     """The C source; its only parameters are those of `run`."""
-    inputs: Mapping[str, float]
-    """The least value of each array over problems, in order."""
+    inputs: tuple[str, ...]
+    """The arrays over problems, in order."""
     constants: np.ndarray
     """Numbers that the source calls K."""
     tables: tuple[np.ndarray, ...]
@@ -54,7 +54,6 @@ class _Writer:
         self.constants: dict[float, int] = {}
         self.tables: dict[int, int] = {}
         self.inputs: dict[str, int] = {}
-        self.least: dict[str, float] = {}
         self.searches: list[str] = []
         self.flags = graph.by_column()  # of searches too, whose nodes are in the graph already
         self.masks: set[int] = set()
@@ -81,7 +80,6 @@ class _Writer:
         op, *rest = self.graph.nodes[node]
         if op == "input":
             place = self.inputs.setdefault(rest[0], len(self.inputs))
-            self.least[rest[0]] = rest[1]
             return self.leaves[0].format(f"X[{place}]")
         if op == "table":
             return self.leaves[1].format(self.row(rest[0]))
@@ -247,7 +245,7 @@ class _Writer:
         ]  # fmt: skip
         return Program(
             "\n".join(text),
-            {name: self.least[name] for name in self.inputs},
+            tuple(self.inputs),
             np.array([*self.constants, 0.0]),
             tuple(self.graph.tables[table] for table in self.tables),
         )
