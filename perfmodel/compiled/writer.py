@@ -6,7 +6,7 @@ have the same operations.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
@@ -117,12 +117,14 @@ class _Writer:
             return self.leaves[1].format(self.row(self.graph.row(1.0 / self.graph.tables[rest[0]])))
         return f"r{node}"
 
-    def define(self, node: int, indent: str) -> None:
-        """The statement that computes a node."""
+    def define(self, node: int, indent: str, divisors: Collection[int] = ()) -> None:
+        """The statement that computes a node, and one over it where others divide by it."""
         if self.graph.value(node) is None:
             text = self.expression(node)
             kind = "Q" if node in self.masks else "V"
             self.lines.append(f"{indent}const {kind} v{node} = {text};")
+            if node in divisors and self.graph.nodes[node][0] != "table":
+                self.lines.append(f"{indent}const V r{node} = inverse({self.number(node)});")
 
     def reduce(self, node: int) -> None:
         """The loop over the columns of a menu."""
@@ -157,40 +159,38 @@ class _Writer:
     ) -> None:
         """A function of its own, that computes some nodes, `loose` where rounding may differ."""
         outer, self.lines, self.leaves, masks = self.lines, [], leaves, self.masks
+        inverted = self.inverted
         self.masks = set()
         columns = self.graph.closure(nodes, self.flags)
         needed = self.graph.needed([*nodes, *columns], self.flags)
-        self.inverted = self.inverses([*columns, *needed]) if loose else {}
+        self.inverted = self.inverses([*columns, *needed], loose=loose)
+        divisors = set(self.inverted.values())
         for node in needed:
-            self.define(node, "  ")
-            if node in self.inverted.values():
-                self.lines.append(f"  const V r{node} = B(1.0) / {self.number(node)};")
+            self.define(node, "  ", divisors)
         loops = "groups" in head
         self.lines += ["  for (long c = 0; c < groups; c++) {"] if loops else []
         for node in sorted(columns):
-            self.define(node, "  ")
+            self.define(node, "  ", divisors)
         tail = tail.format(*(self.number(node) for node in nodes))
         self.functions += [head, *self.lines, tail, "}" if not loops else "}}"]
-        self.lines, self.leaves, self.masks, self.inverted = outer, _BY_ROW, masks, {}
+        self.lines, self.leaves, self.masks, self.inverted = outer, _BY_ROW, masks, inverted
 
-    def inverses(self, nodes: Sequence[int]) -> dict[int, int]:
-        """Quotients that may be off by a rounding, and their divisors, which are divided by once:
-        those that no operation rounds or compares."""
+    def inverses(self, nodes: Iterable[int], *, loose: bool) -> dict[int, int]:
+        """Quotients that are products with one over their divisor, and that divisor: powers of two
+        anywhere; others where a `loose` quotient may be off by a rounding, which no operation
+        rounds or compares."""
         graph = self.graph
         strict = {"floor", "ceil", "trunc", "floor_divide", "remainder"} | MASKS
         exact: set[int] = set()
         for node in sorted(nodes, reverse=True):
             if node in exact or graph.nodes[node][0] in strict:
                 exact.update(graph.arguments(node))
-        divisors = {
-            node: graph.arguments(node)[1]
-            for node in nodes
-            if graph.nodes[node][0] == "divide" and node not in exact
-        }
+        quotients = (node for node in nodes if graph.nodes[node][0] == "divide")
+        divisors = {node: graph.arguments(node)[1] for node in quotients}
         return {
             node: divisor
             for node, divisor in divisors.items()
-            if graph.nodes[divisor][0] == "table" or not self.flags[divisor]
+            if graph.is_power_of_two(divisor) or (loose and node not in exact)
         }
 
     def search(self, node: int, search: Search) -> None:
@@ -213,7 +213,9 @@ class _Writer:
     ) -> Program:
         """The whole source."""
         searched = []
-        for node in self.graph.needed([*outputs, *(node for node, _ in guards)], self.flags):
+        needed = self.graph.needed([*outputs, *(node for node, _ in guards)], self.flags)
+        self.inverted = self.inverses(needed, loose=False)
+        for node in needed:
             op = self.graph.nodes[node][0]
             if node in searches:
                 self.search(node, searches[node])
