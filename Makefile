@@ -36,8 +36,8 @@ $(VENV)/.ready: pyproject.toml constraints-cpu.txt
 demo: $(VENV)/.ready ## Standard against tiled attention on A100, H100 and B200, with charts
 	$(BIN)/perfmodel demo --output-dir build/demo
 
-quick: $(VENV)/.ready ## The laws of the model and of its parts, in a minute
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal tests/unit tests/model
+quick: $(VENV)/.ready ## The laws of the model and of its parts on few examples, in a minute or two
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal --hypothesis-profile quick tests/unit tests/model
 
 test: $(VENV)/.ready ## Run all tests, the documents' examples and the notebooks among them
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
@@ -79,7 +79,7 @@ gpu-day: ## Where a GPU is: check, measure, calibrate and count: make gpu-day OU
 docs: $(VENV)/.ready ## Run the documents' examples again and write their output and charts in place
 	$(BIN)/python tests/transcripts.py
 	$(BIN)/python tests/notebooks.py
-	$(BIN)/python -m perfmodel.render.heldout docs/accuracy.md
+	$(BIN)/python tests/heldoutchart.py docs/accuracy.md
 
 # Only changed pages are read anew, but all are written: the menu is in each of them. Sphinx reports a
 # fault when it reads the page, so after a failure it reads all of them again.
@@ -94,7 +94,7 @@ fit: $(VENV)/.ready ## Fit the constants to a measured-run table: make fit DATA=
 scoreboard: $(VENV)/.ready ## Score the model on a measured-run table: make scoreboard DATA=runs.parquet
 	@test -n "$(DATA)" || { echo "say which measured runs: make scoreboard DATA=runs.parquet" >&2; exit 2; }
 	$(BIN)/python -m perfmodel.validation.scoreboard $(DATA) --readme README.md
-	$(BIN)/python -m perfmodel.render.heldout docs/accuracy.md
+	$(BIN)/python tests/heldoutchart.py docs/accuracy.md
 
 fuzz: $(VENV)/.ready ## Run 100,000 whole commands on good and damaged input: make fuzz INPUTS=1000 SEED=7
 	$(BIN)/python tests/fuzz --inputs $(INPUTS) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))

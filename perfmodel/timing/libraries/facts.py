@@ -508,6 +508,8 @@ class Sending:
     """Cycles of a unit for each copy of a token besides its bytes: its place is taken and told."""
     link_share: Annotated[float, "of the link's rate"] = 1.0
     """Share of the link's documented bandwidth that it reaches."""
+    most_tokens: Annotated[float, "tokens"] = inf
+    """Tokens of a rank that its buffers hold, above which a dispatcher takes its next kernel."""
 
 
 @dataclass(frozen=True, kw_only=True)
