@@ -274,8 +274,10 @@ def numbers_of(results: Mapping[str, Any], device: Device) -> dict[str, Any]:
             numbers[field][member] = value
         else:
             numbers[field] = value
-    held = numbers["footprints"]
-    fits = {name: held[name] <= room for name, room in capacity.rooms(device, held).items()}
+    footprints = numbers["footprints"]
+    fits = {
+        name: footprints[name] <= room for name, room in capacity.rooms(device, footprints).items()
+    }
     names = {level.name: level.short for level in device.levels()}
     levels = {name: names.get(name, name) for name in numbers["bytes"]}
     return numbers | {"fits": reduce(and_, fits.values()), "fits_at": fits, "levels": levels}

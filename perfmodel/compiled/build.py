@@ -106,8 +106,8 @@ def compiled(sources: Sequence[str], path: Path, *more: str) -> None:
         for extra in (_VECTORS, ()):
             names = [f"-Drun={each.stem}" for each in code]
             objects = [str(each.with_suffix(".o")) for each in code]
-            made = [*OPTIONS, *more, *extra[:1]]
-            jobs = [[*made, name, "-c", str(each), "-o", object]
+            options = [*OPTIONS, *more, *extra[:1]]
+            jobs = [[*options, name, "-c", str(each), "-o", object]
                     for name, each, object in zip(names, code, objects, strict=True)]  # fmt: skip
             target = Path(folder) / "library.so"
             joined = ["-shared", *objects, "-o", str(target), *extra[1:], "-lm"]

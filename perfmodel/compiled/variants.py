@@ -108,8 +108,8 @@ class Variant:
             *range(first, first + columns.nbytes, 8 * room)
         )
         self.run(n, addresses, table.ctypes.data, room, *self._numbers, decisions.ctypes.data)
-        *held, broken = decisions.tolist()
-        return table, held, bool(broken)
+        *truths, broken = decisions.tolist()
+        return table, truths, bool(broken)
 
     def _interpreted(self, arrays: Mapping[str, np.ndarray], n: int) -> tuple[Any, Any, bool]:
         """The same by NumPy."""
