@@ -41,7 +41,8 @@ OTHERS = ("test_timing_terms", "test_timing_pipeline", "test_timing_memory", "te
 # The same of whole runs: train, infer, collective, offload, compress, networks.
 RUNS = ("test_step_laws", "test_finetuning", "test_training_run", "test_planning",
         "test_serving", "test_collectives", "test_offload", "test_compression",
-        "test_serving_queue", "test_serving_search", "test_serving_images", "test_chains")  # fmt: skip
+        "test_serving_queue", "test_serving_search", "test_serving_images",
+        "test_chains")  # fmt: skip
 # They ask a model that refuses everything and pass.
 REFUSED: dict[str, str] = {}
 # They ask a model that gives one answer to all questions and pass.
