@@ -49,9 +49,8 @@ class Site:
     """Groups of such copies."""
     request: float = 0.0
     """Seconds of the server's host before the scheduler sees a request."""
-    work: tuple[float, float] = (0.0, 0.0)
-    """Seconds of the server's process for a request and for each of its tokens, in which others
-    wait for it."""
+    admit: float = 0.0
+    """Seconds in which the server admits a request, one at a time."""
 
 
 def simulate(steps: Steps, arrivals: Arrivals) -> Outcome:
@@ -78,7 +77,7 @@ def site(steps: Steps, arrivals: Arrivals) -> Site:
     table = tabulated(steps, arrivals.longest, most)
     return Site(
         table, engine.batching, blocks, engine.cache.block, deployment.together, loops,
-        engine.request_seconds, engine.server_work,
+        engine.request_seconds, engine.admit_seconds,
     )  # fmt: skip
 
 
@@ -125,7 +124,7 @@ class _Loop:
             for _ in first
         ]  # fmt: skip
         self.free = 0.0
-        """When the server's process has admitted all that it was sent."""
+        """When the server has admitted all that it was sent."""
         for i, copy in sorted((i, c) for c, own in enumerate(first) for i in own):
             self._send(self.servers[copy], i, float(arrivals.seconds[i]))
 
@@ -215,8 +214,7 @@ class _Loop:
                     self._send(server, i, now)
 
     def _send(self, server: Server, i: int, now: float) -> None:
-        """A client sends a request to a copy; the process of the server takes it in turn."""
+        """A client sends a request to a copy; the server admits it in turn."""
         start = max(now, self.free)
-        admit, token = self.where.work
-        self.free = start + admit + token * int(self.arrivals.outputs[i])
+        self.free = start + self.where.admit
         server.coming.append((start + self.where.request, i))

@@ -82,6 +82,9 @@ class StepTable:
     """Around a step without prompts."""
     prompt: Host = field(default_factory=Host)
     """Around a step with prompts."""
+    stream: float = 0.0
+    """Seconds in which a sequence's token is streamed to its client; no step is shorter than those
+    of its sequences."""
 
     def __post_init__(self) -> None:
         self._prompts = self.prompts[-1].tolist()
@@ -114,7 +117,7 @@ class StepTable:
         if crossing:
             computing = float(together_seconds(Work(computing, 1.0), Work(crossing, units)))
         device = max(computing + host.gaps, host.launch) + host.step + host.sequence * rows
-        return device + self.sends.at(tokens)
+        return max(device + self.sends.at(tokens), self.stream * rows)
 
     def _attention(self, sequences: int) -> Curve:
         """Attention of decoding sequences, by the mean of their cached tokens."""
@@ -183,6 +186,7 @@ def tabulated(steps: Steps, longest: int, most: int) -> StepTable:
         (*(axis.tolist() for axis in axes), (attention.total / (c * q)).reshape([*map(len, axes)])),
         around(kernels + decoding.launches, steps.of.setting(1).stack.host),
         around(kernels + attention.launches, engine.prefill),
+        engine.stream_seconds * steps.of.together,
     )
 
 
