@@ -1,10 +1,10 @@
 """The site: `make site` renders README, docs/, notebooks/ and the docstrings into build/site.
 
 The source folder is the repository itself, so a link leads to the same file on a forge and on the
-site. Three things are added while Sphinx reads a page, and none stands in the Markdown: the menu,
-from the tables of docs/index.md, the docstrings of exported names, and long tables that a command
-prints (`<!-- on the site: perfmodel ... -->`). The front page is the explorer: what operators and
-networks take on all GPUs, predicted while the site is built.
+site. Four things are added while Sphinx reads a page, and none stands in the Markdown: the menu,
+from the tables of docs/index.md, the docstrings of exported names, the words of the glossary, and
+long tables that a command prints (`<!-- on the site: perfmodel ... -->`). The front page is the
+explorer: what operators and networks take on all GPUs, predicted while the site is built.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sphinx.application import Sphinx
 
 import perfmodel
 import perfmodel.triton
-from perfmodel import hardware
+from perfmodel import glossary, hardware
 from perfmodel.analysis.explorer import explored
 from perfmodel.render.html.page import render
 from perfmodel.render.html.results import Results
@@ -117,12 +117,25 @@ def printed(arguments: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
+def words() -> str:
+    """The glossary as a list: a word, its other names, its meaning, the page that tells more."""
+
+    def entry(word: glossary.Word) -> str:
+        also = f" ({', '.join(f'`{name}`' for name in word.aliases)})" if word.aliases else ""
+        more = f" [{word.page.partition('#')[0]}]({word.page})" if word.page else ""
+        return f"- **{word.name}**{also}: {word.about}{more}\n"
+
+    return "".join(map(entry, glossary.WORDS.values()))
+
+
 def read(_: Sphinx, page: str, source: list[str]) -> None:
     """Add to a page what only the site shows."""
     source[0] = _PRINTED.sub(lambda found: printed(found[1]), source[0])
     (text,) = source
     if page == "docs/index":
         source[0] = text + menu(text)
+    elif page == "docs/glossary":
+        source[0] = text + words()
     elif page == "docs/api":
         text = _NAME.sub(lambda found: found[0] + documented(perfmodel, found[1]), text)
         classes = (directive("class", f"perfmodel.{name}") for name in RESULTS)

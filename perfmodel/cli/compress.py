@@ -12,8 +12,9 @@ from perfmodel.cli.arguments import ONE, Sizes, SomeDevices
 from perfmodel.cli.build import command
 from perfmodel.cli.leftout import possible
 from perfmodel.cli.networkoptions import NETWORK, Context, WeightFormat
+from perfmodel.columns import Row
 from perfmodel.compression import naming
-from perfmodel.compression.comparing import Compared, compare, least_zeros, runnable
+from perfmodel.compression.comparing import compare, least_zeros, runnable
 from perfmodel.compression.scheme import Scheme
 from perfmodel.compression.sparse import NONZERO_BITS, TiledCsl
 from perfmodel.errors import ProblemError
@@ -76,7 +77,7 @@ def compress(asked: Asked) -> Report:
             f"perfmodel hold {network.name} -d {device.slug}"
         )
     batches = list(asked.batch)
-    rows: list[Compared] = []
+    rows: list[Row] = []
     notes: dict[str, None] = {}
     for device in asked.device:
         schemes, reasons = asked.schemes(network, device)
@@ -94,7 +95,7 @@ def compress(asked: Asked) -> Report:
     return render.report(rows, network.name, tokens, notes)
 
 
-def _listed(*question: Any) -> list[Compared]:
+def _listed(*question: Any) -> list[Row]:
     """The comparison as a list: an iterator would raise where nobody catches its errors."""
     return list(compare(*question))
 

@@ -12,9 +12,10 @@ from perfmodel.cli.build import command
 from perfmodel.embeddings import dlrm
 from perfmodel.embeddings.bag import Bags, equal_tables
 from perfmodel.embeddings.dlrm import Recommender
-from perfmodel.embeddings.placement import Placed, cached, in_memory, sharded
+from perfmodel.embeddings.placement import cached, in_memory, sharded
 from perfmodel.errors import ProblemError
 from perfmodel.fieldoption import FieldOption
+from perfmodel.graph.tree import Tree
 from perfmodel.hardware import Device, systems
 from perfmodel.render import Report
 from perfmodel.render import embeddings as render
@@ -68,7 +69,7 @@ class Asked:
         tables = equal_tables(self.tables, self.rows, self.lookups)
         return Bags(batch, tables, self.dim, self.dtype, self.zipf)
 
-    def placements(self, bags: Bags, device: Device) -> Iterator[Placed]:
+    def placements(self, bags: Bags, device: Device) -> Iterator[Tree]:
         """Every placement on a device; a CPU has only its own memory."""
         yield in_memory(bags, device)
         if device.kind == "cpu":

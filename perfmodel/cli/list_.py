@@ -29,14 +29,15 @@ Row = dict[str, Any]
 KINDS = (
     "operators", "implementations", "schedules", "harnesses", "types", "variants", "algorithms",
     "graphs", "networks", "engines", "optimisers", "precisions", "levels", "architectures",
-    "devices", "systems",
+    "devices", "systems", "words",
 )  # fmt: skip
-"""Kinds that can be listed."""
+"""Kinds that can be listed; words of tables are no names that options take."""
 _CATALOGUES = {
     "algorithms": "algorithms.library",
     "graphs": "graph",
     "optimisers": "training.optimisers",
     "precisions": "training.precision",
+    "words": "glossary",
 }
 """Modules that know names, and load what stands for one."""
 SCHEDULES = {
@@ -98,10 +99,10 @@ class Asked:
         FieldOption(
             metavar="KINDS", argument=True, read=_read_kinds, names="perfmodel.cli.list_:KINDS"
         ),
-    ] = KINDS
+    ] = KINDS[:-1]
     """Kinds to list, with commas: operators, implementations, schedules, harnesses, types,
     variants, algorithms, graphs, networks, engines, optimisers, precisions, levels, architectures,
-    devices, systems."""
+    devices, systems, words (the glossary)."""
     operator: Annotated[
         Sequence[str],
         FieldOption(metavar="NAMES", read=_read_operators, names="perfmodel.operators:names"),
@@ -150,7 +151,8 @@ def names_of(kind: str) -> Iterator[Row]:
             takers = rowwise if kernel.operator == "rowwise" else [kernel.operator]
             allowed = [a.name for a in ARCHITECTURES.values() if kernel.runs_on.allows(a)]
             own = {"library": stated.library_of(kernel), "goes_by": list(stated.goes_by(name))}
-            yield row(name, kernel.source, *takers, runs_on=allowed, **own)
+            own |= {"source": kernel.source, "runs_on": allowed}
+            yield row(name, kernel.about or kernel.source, *takers, **own)
     elif kind == "schedules":
         entries = list(operators.every())
         for name in dict.fromkeys(name for each in entries for name in each.schedules):
@@ -203,7 +205,7 @@ def names_of(kind: str) -> Iterator[Row]:
 
 _EXAMPLE: list[Row] = [
     {"kind": "", "name": "", "operators": [], "about": ""},
-    {"library": "", "runs_on": [], "goes_by": [], "usual": dict.fromkeys(CASES, "")},
+    {"library": "", "source": "", "runs_on": [], "goes_by": [], "usual": dict.fromkeys(CASES, "")},
 ]
 
 
@@ -237,7 +239,7 @@ _OWN: Mapping[str, list[Column]] = {
         Column("library", lambda row: row["library"].split(", ")[0], number=False, wrap=13,
                fold=12),
         Column("runs on", _runs_on, number=False, wrap=14, fold=12, rank=1),
-        Column("source", lambda row: opening(row["about"]).split(", recalled")[0], number=False,
+        Column("about", lambda row: opening(row["about"]).split(", recalled")[0], number=False,
                wrap=17, fold=17, rank=2),
     ],
     "architectures": [text("name", "name"), *map(_usual, CASES)],

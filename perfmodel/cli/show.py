@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import click
 
-from perfmodel import operators
+from perfmodel import glossary, operators
 from perfmodel.cli import list_
 from perfmodel.cli.build import Declared, Group, command
 from perfmodel.cli.list_ import KINDS, singular
@@ -58,13 +58,14 @@ def show(
             row["number"] = sources.get(f"{row['by']}: {row['source']}")
         if form == "csv" and isinstance(row["value"], list | dict):
             row["value"] = json.dumps(row["value"])
-    notes = [f"{number}: {line}" for line, number in sources.items()]
+    notes = [str(head["about"])] if head.get("library") and head["about"] else []
+    notes += [f"{number}: {line}" for line, number in sources.items()]
     notes += [f"goes by: {', '.join(head['goes_by'])}"] if head.get("goes_by") else []
     if len(selection) < len(facts):
         notes.append(f"{len(facts) - len(selection)} more have the usual value; --all shows them")
     if form == "table":
         notes = [line for note in notes for line in wrap(note, _WIDE, subsequent_indent="   ")]
-    words = ("name", "operator", "library", "about")
+    words = ("name", "operator", "library") if "library" in head else ("name", "about")
     title = ", ".join(str(head[key]) for key in words if head.get(key))
     return Report("facts", rows, _COLUMNS, title, head, notes)
 
@@ -78,6 +79,7 @@ def facts_of(kind: str, name: str) -> tuple[dict[str, Any], Sequence[Fact]]:
             "name": kernel.name,
             "operator": kernel.operator,
             "library": stated.library_of(kernel),
+            "about": kernel.about,
             "source": kernel.source,
             "goes_by": list(stated.goes_by(kernel.name)),
         }
@@ -96,6 +98,14 @@ def facts_of(kind: str, name: str) -> tuple[dict[str, Any], Sequence[Fact]]:
         entry: Any = optimisers.load(name) if kind == "optimisers" else precision.load(name)
         stated_of = training.of_optimiser if kind == "optimisers" else training.of_precision
         return {"name": entry.name, "about": entry.about, "source": entry.source}, stated_of(entry)
+    if kind == "words":
+        word = glossary.load(name)
+        meanings = (("other names", [*word.aliases], "Names of the same thing."),
+                ("page", word.page, "Where the documents tell more, in docs/."))  # fmt: skip
+        facts = [
+            Fact(key, value, "", doc, word.name, None) for key, value, doc in meanings if value
+        ]
+        return {"name": word.name, "about": word.about}, facts
     rows = {row["name"]: row for row in list_.names_of(kind)}
     if name not in rows:
         raise UnknownName(singular(kind), name, rows)

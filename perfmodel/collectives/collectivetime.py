@@ -89,8 +89,7 @@ class _Answers:
         if ranks == 1:
             return
         bytes_ = np.asarray(self.problem.bytes, dtype=np.float64)[index]
-        share = self.problem.network_share
-        exchange = Exchange(self.problem.op, links, bytes_, share)
+        exchange = Exchange(self.problem.op, links, bytes_)
         self.sent[index] = exchange.sent_bytes
         knowledge = self._knowledge(fitted=links.on_fabric)
         self._assume(links)
@@ -98,7 +97,7 @@ class _Answers:
         for i, method in enumerate(methods):
             mask = choice == i
             if mask.any():
-                part = Exchange(exchange.op, links, bytes_[mask], share)
+                part = Exchange(exchange.op, links, bytes_[mask])
                 terms = times.terms(method, part, self.machine)
                 terms = self._call_terms(method, terms, part.bytes)
                 self._put(index[mask], method, terms, knowledge)

@@ -46,18 +46,11 @@ class Collective:
     """How many of them are in one node; None: nodes are filled."""
     dtype: str = "bf16"
     """Type of the elements; a switch reduces only some types."""
-    network_share: float = 1.0
-    """Of an all-to-all, the share of the bytes for other nodes that cross the network, where equal
-    rows for one node are sent once and forwarded inside it."""
 
     def __post_init__(self) -> None:
         if self.op not in OPS:
             raise UnknownName("collective", self.op, OPS)
         element(self.dtype)
-        if not 0 < self.network_share <= 1:
-            raise ProblemError(
-                f"network share is {self.network_share}; it is above 0 and at most 1"
-            )
         _check_least("bytes", self.bytes, 0)
         _check_least("ranks", self.ranks, 1)
         if self.ranks_per_node is not None:

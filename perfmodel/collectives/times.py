@@ -150,8 +150,6 @@ class Exchange:
     """The links."""
     bytes: np.ndarray
     """Bytes of the full tensor, shape (n,)."""
-    network_share: float = 1.0
-    """As in `Collective`."""
 
     @property
     def counted(self) -> Counted:
@@ -253,12 +251,7 @@ def _pairwise(method: Method, exchange: Exchange, machine: Machine) -> Terms:
     times = {}
     for item in route.crossings:
         peers = item.inside * item.fan - item.inside
-        volume = exchange.sent_bytes * peers / (ranks - 1)
-        if item.level.medium == "network":
-            volume = volume * exchange.network_share
-        elif exchange.network_share < 1.0:  # rows from other nodes are forwarded, too
-            volume = exchange.bytes * (item.fan - 1) / item.fan
-        times[item.level.name] = volume / machine.rate(item)
+        times[item.level.name] = exchange.sent_bytes * peers / (ranks - 1) / machine.rate(item)
     level = max(times, key=lambda name: float(np.max(times[name])))
     if method.protocol == "LL":
         return {"start": np.asarray(start), "hops": hops, level: times[level]}

@@ -83,6 +83,8 @@ class Recording:
         truth = bool(getattr(np, quantifier)(array.view(np.ndarray)))
         node = self.node(array)
         value = self.graph.value(node)
+        if value is None and self.graph.by_column()[node]:
+            raise UnrecordableError("a condition on the columns of a menu")
         if value is None:
             self.guards[node, quantifier] = truth
         return truth

@@ -4,16 +4,16 @@ points."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import replace
 
 from perfmodel.algorithms.matmul import matmul_format
-from perfmodel.columns import DIFFERS, HIGH, RANGE, Column, Result
+from perfmodel.columns import Row
 from perfmodel.compression import quantised
 from perfmodel.compression.compressed import Compressed
 from perfmodel.compression.scheme import PLAIN, Scheme
 from perfmodel.compression.sparse import NONZERO_BITS
 from perfmodel.errors import ProblemError
+from perfmodel.graph.live import Memory
 from perfmodel.hardware import Device
 from perfmodel.networks.network import Network
 from perfmodel.networks.setting import step
@@ -23,44 +23,6 @@ from perfmodel.timing.machine import machine
 from perfmodel.timing.memory import hbm_rate
 
 
-@dataclass(frozen=True)
-class Compared(Result):
-    """One scheme at one batch on one device."""
-
-    device: Annotated[str, Column("device", when=DIFFERS)]
-    """The device's slug."""
-    scheme: Annotated[str, Column("format", key="format")]
-    """The scheme's name."""
-    bits: Annotated[float, Column("bits", show="{:.3f}")]
-    """Mean stored bits of a weight in the layers' matrices."""
-    weight_bytes: Annotated[float, Column("weights")]
-    """Bytes of all weights."""
-    batch: Annotated[int, Column("batch")]
-    """Sequences of the step, one new token each."""
-    seconds: Annotated[float, Column("step", key="time_us", scale=1e6)]
-    """Seconds of the step."""
-    low_seconds: Annotated[float, RANGE]
-    """Low end of its 80 % range."""
-    high_seconds: Annotated[float, HIGH]
-    """High end."""
-    gain: Annotated[float, Column("gain", show="{:.2f}x")]
-    """Speed-up: seconds of the same step with 16-bit weights over these seconds."""
-    byte_gain: Annotated[float, Column("bytes", show="{:.2f}x")]
-    """Bytes of the layers at 16 bits over these bytes: the speed-up if only reading weights
-    counted."""
-    balanced_tokens: Annotated[float, Column("even at", show="{:.0f}")]
-    """Tokens at which multiplying takes as long as reading the weights."""
-    limiter: Annotated[str, Column("limiter")]
-    """The resource that limits the largest part of the step."""
-    fits: Annotated[bool, Column()]
-    """Whether weights and cache fit into the device's memory."""
-
-    @property
-    def tokens_per_s(self) -> Annotated[float, Column()]:
-        """New tokens a second over all sequences."""
-        return self.batch / self.seconds
-
-
 def compare(
     network: Network,
     schemes: Sequence[Scheme],
@@ -68,8 +30,8 @@ def compare(
     batches: Sequence[int],
     context: int,
     head: Scheme | None = None,
-) -> Iterator[Compared]:
-    """Every scheme at every batch; each sequence has `context` tokens in its KV cache.
+) -> Iterator[Row]:
+    """A row for every scheme at every batch; each sequence has `context` tokens in its KV cache.
 
     Raises `ProblemError` for an encoder, and where the device cannot multiply a format.
     """
@@ -98,27 +60,23 @@ def runnable(schemes: Sequence[Scheme], device: Device) -> tuple[list[Scheme], l
 
 def _comparison(
     compressed: Compressed, baseline: Compressed, device: Device, batch: int, context: int
-) -> Compared:
-    prediction = compressed.predict(step(batch, context), device)
+) -> Row:
+    """A decode step with its stored bits, and its gains over 16 bits: of time, and of the layers'
+    bytes, which is the speed-up if only reading weights counted."""
+    tree = compressed.predict(step(batch, context), device)
     reference = baseline.predict(step(batch, context), device)
     weight, _ = max(compressed.matrices(), key=lambda pair: pair[0].elements * pair[1])
     k, n = weight.shape
     scheme = compressed.scheme
     bytes_ = compressed.weight_bytes + batch * cache_bytes(compressed.network, context)
-    return Compared(
-        device.slug,
-        scheme.name,
-        compressed.bits,
-        compressed.weight_bytes,
-        batch,
-        prediction.seconds,
-        prediction.low_seconds,
-        prediction.high_seconds,
-        reference.seconds / prediction.seconds,
-        _matrix_bytes(baseline) / _matrix_bytes(compressed),
-        balanced_tokens(scheme, n, k, device),
-        next(iter(prediction.limiters)),
-        bytes_ <= device.memory_bytes,
+    return replace(tree, memory=Memory.of({"hbm": (bytes_, device.memory_bytes)})).as_row(
+        format=scheme.name,
+        bits=compressed.bits,
+        weight_bytes=compressed.weight_bytes,
+        gain=reference.seconds / tree.seconds,
+        byte_gain=_matrix_bytes(baseline) / _matrix_bytes(compressed),
+        balanced_tokens=balanced_tokens(scheme, n, k, device),
+        tokens_per_s=batch / tree.seconds,
     )
 
 

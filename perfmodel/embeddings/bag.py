@@ -16,6 +16,7 @@ from functools import cached_property
 from perfmodel.elements import element
 from perfmodel.embeddings.popularity import Popularity, mixed, zipf
 from perfmodel.errors import ProblemError
+from perfmodel.graph.tree import Tree
 from perfmodel.hardware import Device
 from perfmodel.timing.constants import default
 from perfmodel.timing.machine import machine
@@ -113,41 +114,21 @@ def line_of(device: Device) -> int:
     return LINE_BYTES if device.kind == "cpu" else SECTOR_BYTES
 
 
-@dataclass(frozen=True)
-class BagTime:
-    """Time of a batch's look-ups, in seconds."""
-
-    seconds: float
-    """Seconds in all."""
-    low_seconds: float
-    """Seconds if opening a page were free."""
-    high_seconds: float
-    """Seconds if opening a page took twice as long."""
-    hit: float
-    """Hit rate of the device's cache: share of the look-ups."""
-    terms: dict[str, float]
-    """Seconds of each resource."""
-
-    @property
-    def limiter(self) -> str:
-        """The resource with the longest time."""
-        return max(self.terms, key=self.terms.__getitem__)
-
-
-def bag_time(bags: Bags, device: Device, share: float = 1.0) -> BagTime:
+def bag_time(bags: Bags, device: Device, share: float = 1.0) -> Tree:
     """Time of a batch's look-ups with all tables in the device's memory; of a `share` of the
     look-ups.
 
         t = start + max(missed bytes / (rate · row/(row + opening)), all bytes / cache rate,
                         latency · max(missed rows / rows in flight, 1), additions)
 
-    The cache is the device's last level, with LRU replacement; misses pass through it too.
+    The cache is the device's last level, with LRU replacement; misses pass through it too. The ends
+    are those of free openings, and of openings that take twice as long.
     """
-    hit = cache_hit(bags, device)
-    cases = [_terms(bags, device, share, hit, opening) for opening in _OPENING_BYTES]
+    cases = [terms(bags, device, share, opening) for opening in _OPENING_BYTES]
     start = _START_SECONDS if device.kind == "gpu" else 0.0
-    low, middle, high = (start + max(terms.values()) for terms in cases)
-    return BagTime(middle, low, high, hit, cases[1])
+    low, middle, high = (start + max(times.values()) for times in cases)
+    limiter = max(cases[1], key=cases[1].__getitem__)
+    return Tree.part("look-ups", "embedding", middle, (low, high), resource=limiter)
 
 
 def cache_hit(bags: Bags, device: Device) -> float:
@@ -162,9 +143,11 @@ def random_rate(bags: Bags, device: Device, opening: float = _OPENING_BYTES[1]) 
     return hbm_rate(machine(device), default()) * row / (row + opening)
 
 
-def _terms(
-    bags: Bags, device: Device, share: float, hit: float, opening: float
+def terms(
+    bags: Bags, device: Device, share: float = 1.0, opening: float = _OPENING_BYTES[1]
 ) -> dict[str, float]:
+    """Seconds of each resource for a `share` of a batch's look-ups."""
+    hit = cache_hit(bags, device)
     chip, constants = machine(device), default()
     row = fetched_bytes(bags.row_bytes, line_of(device))
     lookups = share * bags.lookups

@@ -14,20 +14,20 @@ faster than that memory always pays.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import replace
 
 from perfmodel.collectives import Collective
-from perfmodel.columns import HIGH, RANGE, Column, Result, Row
 from perfmodel.embeddings.bag import (
     Bags,
-    BagTime,
     bag_time,
+    cache_hit,
     fetched_bytes,
     line_of,
     random_rate,
 )
 from perfmodel.errors import ProblemError
+from perfmodel.graph.live import Memory
+from perfmodel.graph.tree import Tree
 from perfmodel.hardware import Device, System
 from perfmodel.offload.links import host_bytes_per_s
 
@@ -36,43 +36,13 @@ _LINK_ENDS = (0.8, 1.25)
 rate."""
 
 
-def _device(row: Row) -> str:
-    return str(row["device"]) if row["devices"] == 1 else f"{row['devices']} x {row['device']}"
-
-
-@dataclass(frozen=True)
-class Placed(Result):
-    """A batch's look-ups under a placement, in seconds."""
-
-    placement: Annotated[str, Column("tables in")]
-    """`memory`, `cached` or `sharded`."""
-    device: Annotated[str, Column("device", _device, key="device")]
-    """Slug of the device that sums the rows."""
-    devices: Annotated[int, Column()]
-    """Number of devices."""
-    seconds: Annotated[float, Column("look-ups", key="time_us", scale=1e6)]
-    """Seconds of the batch."""
-    low_seconds: Annotated[float, RANGE]
-    """Low end of the range."""
-    high_seconds: Annotated[float, HIGH]
-    """High end."""
-    hit: Annotated[float, Column("hit")]
-    """Share of the look-ups that need no slower memory: hits of the device's last cache or, for
-    tables in host memory, of the device's memory."""
-    limiter: Annotated[str, Column("limiter", place=1)]
-    """The resource with the longest time."""
-    fits: Annotated[bool, Column()]
-    """Whether the tables fit into their memory."""
-
-
-def in_memory(bags: Bags, device: Device) -> Placed:
+def in_memory(bags: Bags, device: Device) -> Tree:
     """All tables in one device's memory."""
-    time = bag_time(bags, device)
-    fits = bags.table_bytes <= device.memory_bytes
-    return _prediction("memory", device, 1, time, time.hit, fits)
+    memory = Memory.of({"hbm": (bags.table_bytes, device.memory_bytes)})
+    return _placed("memory", bags, device, [bag_time(bags, device)], memory)
 
 
-def cached(bags: Bags, device: Device, host: Device, rows: float, *, pinned: bool = True) -> Placed:
+def cached(bags: Bags, device: Device, host: Device, rows: float, *, pinned: bool = True) -> Tree:
     """`rows` rows in the device's memory: pinned popular rows, or the most recently used ones.
 
     Misses cross the link as whole rows, at the achieved rate of link and host memory. They are
@@ -81,12 +51,18 @@ def cached(bags: Bags, device: Device, host: Device, rows: float, *, pinned: boo
     """
     popularity = bags.popularity
     hit = popularity.static_hit(rows) if pinned else popularity.lru_hit(rows)
-    time = bag_time(bags, device)
     link = link_seconds(bags, device, host, 1.0 - hit)
-    transfer = (link, link * _LINK_ENDS[0], link * _LINK_ENDS[1])
-    size = rows * bags.row_bytes
-    fits = size <= device.memory_bytes and bags.table_bytes <= host.memory_bytes
-    return _prediction("cached", device, 1, time, hit, fits, transfer=transfer)
+    ends = (link * _LINK_ENDS[0], link * _LINK_ENDS[1])
+    lanes = (
+        bag_time(bags, device),
+        Tree.part("missed rows", "communication", link, ends, resource="link"),
+    )
+    memory = Memory.of({
+        "hbm": (rows * bags.row_bytes, device.memory_bytes),
+        "host": (bags.table_bytes, host.memory_bytes),
+    })  # fmt: skip
+    beside = Tree.beside("look-ups", "embedding", lanes)
+    return _placed("cached", bags, device, [beside], memory, hit=hit)
 
 
 def link_seconds(bags: Bags, device: Device, host: Device, missed: float) -> float:
@@ -96,7 +72,7 @@ def link_seconds(bags: Bags, device: Device, host: Device, missed: float) -> flo
     return missed * bags.lookups * row / rate
 
 
-def sharded(bags: Bags, device: Device, system: System, devices: int) -> Placed:
+def sharded(bags: Bags, device: Device, system: System, devices: int) -> Tree:
     """Tables over the memories of several devices, spread evenly by look-ups.
 
     Each device looks up its share for the whole batch, and sends every other device the sums of
@@ -104,11 +80,14 @@ def sharded(bags: Bags, device: Device, system: System, devices: int) -> Placed:
     """
     if devices < 2:
         raise ProblemError(f"tables are sharded over {devices} device; give 2 or more")
-    time = bag_time(bags, device, 1.0 / devices)
     sums = Collective("all-to-all", round(bags.pooled_bytes / devices), devices, dtype=bags.dtype)
-    fits = bags.table_bytes <= devices * device.memory_bytes
-    tail = sums.seconds_on(system)
-    return _prediction("sharded", device, devices, time, time.hit, fits, tail=tail)
+    seconds, *ends = sums.seconds_on(system)
+    parts = [
+        bag_time(bags, device, 1.0 / devices),
+        Tree.part("sums", "communication", seconds, (ends[0], ends[1]), resource="sums"),
+    ]
+    memory = Memory.of({"hbm": (bags.table_bytes / devices, device.memory_bytes)})
+    return _placed("sharded", bags, device, parts, memory, devices=devices)
 
 
 def break_even_hit(bags: Bags, device: Device, host: Device) -> float:
@@ -121,28 +100,21 @@ def break_even_hit(bags: Bags, device: Device, host: Device) -> float:
     return max(1.0 - host_s / link, 0.0)
 
 
-Seconds = tuple[float, float, float]
-"""Predicted seconds, and both ends of their range."""
-
-_NONE = (0.0, 0.0, 0.0)
-
-
-def _prediction(
-    placement: str,
-    device: Device,
-    devices: int,
-    time: BagTime,
-    hit: float,
-    fits: bool,
-    *,
-    transfer: Seconds = _NONE,
-    tail: Seconds = _NONE,
-) -> Placed:
-    """Look-ups concurrent with transfers over a link, and the steps that follow both."""
-    lookup = (time.seconds, time.low_seconds, time.high_seconds)
-    seconds, low, high = (
-        max(a, b) + last for a, b, last in zip(lookup, transfer, tail, strict=True)
+def _placed(
+    placement: str, bags: Bags, device: Device, parts: list[Tree], memory: Memory, *,
+    devices: int = 1, hit: float | None = None,
+) -> Tree:  # fmt: skip
+    """A batch's look-ups under a placement. The hit rate is the share of the look-ups that need no
+    slower memory: hits of the device's last cache or, for tables in host memory, of the device's
+    memory."""
+    return replace(
+        Tree.series(placement, "embedding", parts),
+        settings={
+            "placement": placement,
+            "batch": bags.batch,
+            "devices": devices,
+            "hit": cache_hit(bags, device) if hit is None else hit,
+        },
+        device=device.slug,
+        memory=memory,
     )
-    longest = {time.limiter: time.seconds, "link": transfer[0], "sums": tail[0]}
-    limiter = max(longest, key=longest.__getitem__)
-    return Placed(placement, device.slug, devices, seconds, low, high, hit, limiter, fits)

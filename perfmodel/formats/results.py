@@ -19,7 +19,6 @@ from perfmodel.analysis.sweep.answers import Answer
 from perfmodel.analysis.whatif import CaseChange
 from perfmodel.collectives.collectiveprediction import CollectivePrediction
 from perfmodel.columns import SOME, Result, columns_of, declared
-from perfmodel.compression.comparing import Compared
 from perfmodel.entries import bare
 from perfmodel.entryschema import field_docs
 from perfmodel.graph.tree import Tree, form
@@ -52,7 +51,8 @@ DOCUMENTS: Mapping[str, Document] = {
     "rows": Document("sweep", None, Answer),
     "steps": Document("train", Step),
     "collectives": Document("collective", CollectivePrediction),
-    "formats": Document("compress", Compared),
+    "formats": Document("compress", Tree, form="row"),
+    "placements": Document("embedding", Tree, form="row"),
 }
 """By the member that has the rows."""
 _TEXT = {"type": "string"}

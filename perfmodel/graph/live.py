@@ -57,6 +57,13 @@ class Memory(Result):
     rooms: Mapping[str, float]
     """Capacity in bytes of each level that has a known one."""
 
+    @classmethod
+    def of(cls, levels: Mapping[str, tuple[float, float | None]], name: str = "data") -> Memory:
+        """What is held throughout, in bytes, and the capacity, if known: of each level."""
+        spans = tuple(Span(name, size, 0, 0, level) for level, (size, _) in levels.items())
+        rooms = {level: room for level, (_, room) in levels.items() if room is not None}
+        return cls(spans, ("throughout",), rooms)
+
     @cached_property
     def live_bytes(self) -> Mapping[str, list[float]]:
         """Bytes held at each moment, by level."""

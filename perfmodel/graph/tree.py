@@ -2,7 +2,11 @@
 
 A leaf is a kernel, an exchange, an update, or a wait, with all its runs in its parent. Other nodes
 are made of their children: a pass over a layer, a network, a graph, a training step, attention over
-several devices. A node that repeats has the seconds of all its repeats and the children of one.
+several devices, a network beside copies from the host. A node that repeats has the seconds of all
+its repeats and the children of one.
+
+Children follow each other, or run beside each other: what they take longer together is exposed.
+Breakdowns add up exposed seconds, ranges and counts whole ones.
 
 Ranges add up as their errors do. The operators of one family (a row of the table of ranges) are
 predicted by the same few constants and kernels, so their errors have one cause. They are taken as
@@ -81,10 +85,15 @@ class Tree(Result):
     """High end of it."""
     repeat: float = 1
     """Number of runs, one after another."""
+    exposed_share: float = 1.0
+    """The share of its seconds by which it makes its parent longer; below 1 where it runs beside
+    others."""
     gap_seconds: float = 0.0
     """Seconds of the device before each run of a kernel."""
     run: Prediction | None = None
     """Of a kernel the prediction of one run, with what earlier kernels left in the caches."""
+    resource: str = ""
+    """Of a leaf without a kernel what it takes: a link, a disk, fabric."""
     children: tuple[Tree, ...] = ()
     """What one of its repeats is made of, in order."""
     live_bytes: Annotated[
@@ -125,9 +134,39 @@ class Tree(Result):
             repeat=repeat, children=nodes, live_bytes=max(alive, default=None),
         )  # fmt: skip
 
+    @classmethod
+    def part(
+        cls, name: str, kind: str, seconds: float, ends: tuple[float, float] | None = None, *,
+        resource: str = "",
+    ) -> Tree:  # fmt: skip
+        """A leaf without a kernel; without `ends` it has no range of its own."""
+        low, high = ends or (seconds, seconds)
+        return cls(
+            name=name, kind=kind, family=name, seconds=seconds, low_seconds=low,
+            high_seconds=high, resource=resource,
+        )  # fmt: skip
+
+    @classmethod
+    def beside(cls, name: str, kind: str, children: Iterable[Tree]) -> Tree:
+        """The children at once: as long as the longest, which hides the others."""
+        nodes = tuple(children)
+        seconds, low, high = (max(child._ends[i] for child in nodes) for i in range(3))
+        longest = max(nodes, key=lambda node: node.seconds)
+        return cls(
+            name=name, kind=kind, seconds=seconds, low_seconds=low, high_seconds=high,
+            children=tuple(
+                node if node is longest else replace(node, exposed_share=0.0) for node in nodes
+            ),
+        )  # fmt: skip
+
     @property
     def _ends(self) -> tuple[float, float, float]:
         return self.seconds, self.low_seconds, self.high_seconds
+
+    @property
+    def exposed_seconds(self) -> float:
+        """Seconds by which it makes its parent longer."""
+        return self.seconds * self.exposed_share
 
     def __add__(self, other: Tree) -> Tree:
         """This and another leaf of one cause, as one."""
@@ -172,11 +211,12 @@ class Tree(Result):
         return tuple((leaf, leaf.run) for leaf in self.leaves if leaf.run is not None)
 
     def by(self, label: Callable[[Tree], str]) -> dict[str, float]:
-        """Seconds of its leaves, grouped by `label`; leaves with an empty one are left out."""
+        """Exposed seconds of its leaves, grouped by `label`; leaves with an empty one are left
+        out."""
         seconds: dict[str, float] = {}
         for leaf in self.leaves:
             if name := label(leaf):
-                seconds[name] = seconds.get(name, 0.0) + leaf.seconds
+                seconds[name] = seconds.get(name, 0.0) + leaf.exposed_seconds
         return seconds
 
     @property
@@ -208,7 +248,7 @@ class Tree(Result):
 
     @cached_property
     def _bounds(self) -> tuple[str, str]:
-        return ("", "") if self.run is None else bounds(self.run)
+        return (self.resource, "") if self.run is None else bounds(self.run)
 
     @cached_property
     def flops(self) -> Annotated[Mapping[str, float], Column()]:
@@ -300,17 +340,27 @@ class Tree(Result):
         return row | {"prediction": leaf.run.as_dict()}
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form: of a leaf its numbers, of a root with its kernels."""
-        if not self.children:
+        """The JSON form: of a root with its settings and kernels, of another node its numbers."""
+        if not self.settings:
             return row_of(self, form("kernel"))
+        return {**row_of(self, form("root")), **self._apart}
+
+    def as_row(self, **figures: Any) -> dict[str, Any]:
+        """Of a root its numbers without its kernels, and further figures."""
+        return {**row_of(self, form("row")), **self._apart, **figures}
+
+    @property
+    def _apart(self) -> dict[str, Any]:
         phases = {f"{name}_us": seconds * 1e6 for name, seconds in self.phases.items()}
-        memory = {} if self.memory is None else self.memory.as_dict()
-        return {**row_of(self, form("root")), **phases, **memory}
+        return phases | ({} if self.memory is None else self.memory.as_dict())
 
 
+_ROOT = ("kernel", "class", "operator", "live_bytes", "scratch_bytes", "hbm_bytes", "intensity",
+         "runner_up")  # fmt: skip
 _WITHOUT = {
-    "root": ("kernel", "class", "operator", "live_bytes", "scratch_bytes", "hbm_bytes",
-             "intensity", "runner_up"),
+    "root": _ROOT,
+    "row": (*_ROOT, "flops", "bytes", "arithmetic_intensity", "flops_per_s", "by_operator_us",
+            "assumptions", "kernels"),
     "line": ("kernel", "class", "scratch_bytes", "settings", "flops", "bytes", "runner_up",
              "arithmetic_intensity", "limiters_us", "by_class_us", "by_operator_us", "assumptions",
              "kernels"),
@@ -318,19 +368,22 @@ _WITHOUT = {
                "by_operator_us", "assumptions", "kernels", "hbm_bytes", "intensity",
                "flops_per_s"),
 }  # fmt: skip
-"""Columns that a form of a node has not: a root, a line of several kernels, a kernel."""
+"""Columns that a form of a node has not: a root with its kernels or without, a line of several
+kernels, a kernel."""
 _ALIVE = ("live_bytes", "scratch_bytes")
 
 
 def form(name: str) -> tuple[Column, ...]:
-    """The columns of a form of a node: root, line or kernel."""
+    """The columns of a form of a node: root, row, line or kernel."""
     return tuple(column for column in columns_of(Tree) if column.key not in _WITHOUT[name])
 
 
 def with_all_runs(path: Sequence[Tree]) -> Tree:
     """The leaf of a path, with all its runs in the first node of it."""
     runs = math.prod(node.repeat for node in path[:-1])
-    return path[-1] if runs == 1 else path[-1].times(runs)
+    share = math.prod(node.exposed_share for node in path)
+    leaf = path[-1] if runs == 1 else path[-1].times(runs)
+    return leaf if share == leaf.exposed_share else replace(leaf, exposed_share=share)
 
 
 def bounds(kernel: Prediction) -> tuple[str, str]:

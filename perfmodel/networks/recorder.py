@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from perfmodel.algorithms import Problem
-from perfmodel.collectives.router import Router
 from perfmodel.graph import Edge, Graph, Node, Tensor
+from perfmodel.networks.router import Router
 from perfmodel.networks.value import Value, Weight
 
 
@@ -25,6 +25,8 @@ class Exchanged:
     """The mesh axis: tensor, context, expert."""
     tensor_bytes: float
     """Bytes of the whole tensor."""
+    x: Value
+    """What a device sends of it."""
     before: int
     """Number of the pass's kernels before it."""
     router: Router | None = None
@@ -115,7 +117,7 @@ class Recorder:
     ) -> None:
         """Record an exchange of x between kernels; its output counts as an input of the pass."""
         index = len(self.nodes)
-        self.exchanges.append(Exchanged(name, kind, axis, tensor_bytes, index, router, out))
+        self.exchanges.append(Exchanged(name, kind, axis, tensor_bytes, x, index, router, out))
         if x.name in self.written:
             self.read.add(x.name)
             self.sent.add(x.name)

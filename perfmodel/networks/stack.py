@@ -54,8 +54,13 @@ class Stack:
     """Whether dropout and the residual sum are one kernel."""
     experts_apart: bool = False
     """Whether each expert's product is a kernel of its own, instead of one grouped kernel."""
-    sends_once: bool = False
-    """Whether a token is sent to a node once, for all of its experts there."""
+    dispatchers: tuple[str, ...] = ()
+    """Kernels that send tokens to the devices of their experts and back, NAME-dispatch and
+    NAME-combine (`deepep.yaml`), of which the first runs whose buffers hold a device's tokens;
+    none: the library's all-to-all."""
+    gathers_tokens: bool = False
+    """Whether devices that share experts gather all tokens, and scatter the sums of their results,
+    in place of an all-to-all of rows."""
     splits_sequence: bool = False
     """Whether devices that share a layer split the rows of norms and residuals by default (sequence
     parallelism)."""

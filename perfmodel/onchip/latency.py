@@ -23,12 +23,11 @@ sequences on; below, the machine waits. W: bytes of weights; P: their number.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import replace
 
-from perfmodel.columns import HIGH, RANGE, Column, Result
 from perfmodel.compression.compressed import Compressed
 from perfmodel.errors import ProblemError
+from perfmodel.graph.tree import Tree, waits
 from perfmodel.hardware import Device
 from perfmodel.networks.expand import active_count
 from perfmodel.networks.summary import cache_bytes
@@ -45,61 +44,6 @@ _CROSSING_SECONDS = 1e-6
 SPREAD, STACKED = "spread", "stacked"
 
 
-@dataclass(frozen=True)
-class Layout:
-    """A step under one layout, in seconds."""
-
-    name: str
-    """`spread` or `stacked`."""
-    fabric: float
-    """Seconds of hops across cores."""
-    matrix: float
-    """Seconds of arithmetic."""
-    sram: float
-    """Seconds of reading weights and cache from memory."""
-    links: float
-    """Seconds of sending activations between devices."""
-
-    @property
-    def seconds(self) -> float:
-        """Distance, plus the longer of arithmetic and memory."""
-        return self.fabric + max(self.matrix, self.sram) + self.links
-
-    @property
-    def limiter(self) -> str:
-        """The resource with the longest time."""
-        times = {name: getattr(self, name) for name in ("fabric", "matrix", "sram", "links")}
-        return max(times, key=times.__getitem__)
-
-
-@dataclass(frozen=True)
-class Latency(Result):
-    """Bounds of a step, in seconds."""
-
-    layouts: tuple[Layout, ...]
-    """Both layouts, the faster first."""
-
-    @property
-    def low_seconds(self) -> Annotated[float, RANGE]:
-        """Seconds of the faster layout."""
-        return self.layouts[0].seconds
-
-    @property
-    def high_seconds(self) -> Annotated[float, HIGH]:
-        """Seconds of the slower layout, times the loss in software."""
-        return _SOFTWARE * self.layouts[-1].seconds
-
-    @property
-    def seconds(self) -> Annotated[float, Column(key="time_us", scale=1e6)]:
-        """The geometric mean of both bounds; nothing justifies a better estimate."""
-        return math.sqrt(self.low_seconds * self.high_seconds)
-
-    @property
-    def limiter(self) -> Annotated[str, Column("mostly")]:
-        """What limits the faster layout."""
-        return self.layouts[0].limiter
-
-
 def is_on_chip(device: Device) -> bool:
     """Whether a device's memory is SRAM on the chip."""
     return "SRAM" in device.hbm_technology.upper()
@@ -107,8 +51,10 @@ def is_on_chip(device: Device) -> bool:
 
 def latency(
     network: Compressed, device: Device, devices: int, *, batch: int = 1, context: int = CONTEXT
-) -> Latency:
-    """Bounds of a decode step of `batch` sequences of `context` tokens on `devices` devices.
+) -> Tree:
+    """A decode step of `batch` sequences of `context` tokens on `devices` devices: the geometric
+    mean of both bounds, because nothing justifies a better estimate. It is made of the faster
+    layout, and of what software adds.
 
     Raises `ProblemError` for a device whose memory is not on the chip.
     """
@@ -118,13 +64,26 @@ def latency(
             "steps as those of a GPU"
         )
     ways = (SPREAD, STACKED)
-    layouts = (_layout(network, device, devices, batch, context, name) for name in ways)
-    return Latency(tuple(sorted(layouts, key=lambda layout: layout.seconds)))
+    layouts = [layout(network, device, devices, batch, context, name) for name in ways]
+    low, high = sorted(each.seconds for each in layouts)
+    seconds = math.sqrt(low * _SOFTWARE * high)
+    fastest = min(layouts, key=lambda each: each.seconds)
+    step = Tree.series("step", "network", [fastest, *waits(software=seconds - low)])
+    return replace(
+        step,
+        seconds=seconds,
+        low_seconds=low,
+        high_seconds=_SOFTWARE * high,
+        settings={"network": network.network.name, "batch": batch},
+        device=device.slug,
+    )
 
 
-def _layout(
+def layout(
     network: Compressed, device: Device, devices: int, batch: int, context: int, name: str
-) -> Layout:
+) -> Tree:
+    """A step under one layout: distance, the longer of arithmetic and memory, and activations sent
+    between devices."""
     base = network.network
     layers = base.layers
     parts = layers if name == STACKED else 1
@@ -136,37 +95,29 @@ def _layout(
     message = _BYTES * base.hidden * batch
     link = device.level("peer")
     rate = link.bytes_per_s if link is not None and link.bytes_per_s else math.inf
-    return Layout(
-        name,
-        hops / device.boost_hz,
-        parts * flops / (devices * device.matrix_flops("fp16")),
-        parts * bytes_ / (devices * device.hbm_bytes_per_s),
-        crossings * (message / rate + _CROSSING_SECONDS),
+    at_once = (
+        _taking("matrix", parts * flops / (devices * device.matrix_flops("fp16"))),
+        _taking("sram", parts * bytes_ / (devices * device.hbm_bytes_per_s)),
     )
+    return Tree.series(name, "forward", [
+        _taking("fabric", hops / device.boost_hz),
+        Tree.beside("layers", "forward", at_once),
+        _taking("links", crossings * (message / rate + _CROSSING_SECONDS)),
+    ])  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Streamed:
-    """A step with streamed weights."""
-
-    link_seconds: float
-    """Seconds of all weights on the link: the lower bound of a step."""
-    sequence_seconds: float
-    """Seconds of arithmetic for one sequence, at the peak."""
-
-    @property
-    def hiding_batch(self) -> int:
-        """Sequences whose arithmetic takes as long as the link."""
-        return math.ceil(self.link_seconds / self.sequence_seconds)
-
-    def seconds(self, batch: int) -> float:
-        """Seconds of a step of `batch` sequences."""
-        return max(self.link_seconds, batch * self.sequence_seconds)
-
-
-def streamed(network: Compressed, device: Device, link_bytes_per_s: float) -> Streamed:
-    """A network's weights over a link of `link_bytes_per_s`."""
+def streamed(network: Compressed, device: Device, link_bytes_per_s: float, batch: int = 1) -> Tree:
+    """A step of `batch` sequences with a network's weights over a link of `link_bytes_per_s`, and
+    the sequences whose arithmetic takes as long as the link."""
     if not link_bytes_per_s > 0.0:
         raise ProblemError(f"a link of {link_bytes_per_s:g} B/s; give more than 0")
     flops = 2.0 * active_count(network.network, input_embedding=False)
-    return Streamed(network.weight_bytes / link_bytes_per_s, flops / device.matrix_flops("fp16"))
+    link, sequence = network.weight_bytes / link_bytes_per_s, flops / device.matrix_flops("fp16")
+    lanes = (_taking("link", link), _taking("matrix", batch * sequence))
+    hiding = math.ceil(link / sequence)
+    return replace(Tree.beside("step", "network", lanes), settings={"hiding_batch": hiding})
+
+
+def _taking(resource: str, seconds: float) -> Tree:
+    """Seconds at the peak of a resource."""
+    return Tree.part(resource, "network", seconds, resource=resource)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from perfmodel.columns import Row
 from perfmodel.compression import naming, quantised
-from perfmodel.compression.comparing import Compared
 from perfmodel.compression.quantised import Format
 from perfmodel.compression.scheme import Scheme
 from perfmodel.render.report import Column, Report, on_device, text
+from perfmodel.render.trees import own
 
 EVEN = (
     "bytes: of 16-bit layers over these; even at: tokens of a step at which multiplying takes as "
@@ -38,23 +39,35 @@ _LISTED = (
     Column(key="source", of=_of_format("source", "")),
 )
 
+_COMPARED = (
+    *own("device"),
+    text("format", "format"),
+    Column("bits", "bits", "{:.3f}"),
+    Column("weights", "weight_bytes"),
+    Column("batch", "batch"),
+    *own("time_us", "low_us"),
+    Column("gain", "gain", "{:.2f}x"),
+    Column("bytes", "byte_gain", "{:.2f}x"),
+    Column("even at", "balanced_tokens", "{:.0f}"),
+    *own("limiter"),
+)
 
-def report(
-    cases: Sequence[Compared], network: str, context: int, notes: Iterable[str] = ()
-) -> Report:
+
+def report(cases: Sequence[Row], network: str, context: int, notes: Iterable[str] = ()) -> Report:
     """One line for each device, format and batch."""
-    suffix = on_device(case.device for case in cases)
+    suffix = on_device(case["device"] for case in cases)
     title = f"{network}{suffix}: a decoding step, {context:,} tokens in each sequence's cache"
     sentences = [*_too_large(cases), *notes, EVEN, ACCURACY]
-    return Report.of("formats", cases, title=title, notes=sentences)
+    return Report("formats", cases, _COMPARED, title, notes=sentences, examples=cases)
 
 
-def _too_large(cases: Sequence[Compared]) -> Iterator[str]:
+def _too_large(cases: Sequence[Row]) -> Iterator[str]:
     """Devices that cannot hold weights and cache, one line each."""
     by_device: dict[str, list[str]] = {}
     for case in cases:
-        if not case.fits:
-            by_device.setdefault(case.device, []).append(f"{case.scheme} at {case.batch:,}")
+        if not case["fits"]:
+            batches = by_device.setdefault(case["device"], [])
+            batches.append(f"{case['format']} at {case['batch']:,}")
     for device, batches in by_device.items():
         yield f"weights and cache do not fit on {device}: {', '.join(batches)}"
 

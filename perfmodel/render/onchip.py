@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from perfmodel.columns import SOME, columns_of, span
 from perfmodel.compression.compressed import Compressed
 from perfmodel.hardware import Device
 from perfmodel.onchip.holding import Holding, holding
-from perfmodel.onchip.latency import Latency, is_on_chip, latency, streamed
+from perfmodel.onchip.latency import is_on_chip, latency, streamed
 from perfmodel.render.report import Column, Report, Row, text
 
 _STEP = (
@@ -55,16 +54,13 @@ def _row(
     rate: float | None,
 ) -> Row:
     fleet = holding(model, device, batch=batch, context=context, price=price)
-    row: dict[str, Any] = fleet.as_dict() | {column.key: None for column in columns_of(Latency)}
-    joules = None
+    row: Row = dict.fromkeys(("time_us", "low_us", "high_us", "limiter", "joules_per_token",
+                              "streamed_us", "hiding_batch"))  # fmt: skip
     if is_on_chip(device):
         step = latency(model, device, fleet.devices, batch=batch, context=context)
-        row |= step.as_dict()
         joules = None if fleet.watts is None else fleet.watts * step.seconds / batch
-    stream = None if rate is None else streamed(model, device, rate)
-    return {
-        **row,
-        "joules_per_token": joules,
-        "streamed_us": None if stream is None else stream.seconds(batch) * 1e6,
-        "hiding_batch": None if stream is None else stream.hiding_batch,
-    }
+        row = {**row, **step.as_row(joules_per_token=joules)}
+    if rate is not None:
+        stream = streamed(model, device, rate, batch)
+        row = {**row, "streamed_us": stream.seconds * 1e6, **stream.settings}
+    return {**row, **fleet.as_dict()}

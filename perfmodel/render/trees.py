@@ -1,6 +1,7 @@
 """Tables of what is made of kernels: networks by class, graphs by node, traces by module.
 
-A line adds up kernels; waits and the total are lines too.
+A line adds up kernels; waits and the total are lines too. Where one line is a whole tree, a table
+has a tree's own columns (`own`) among those of what is compared.
 """
 
 from __future__ import annotations
@@ -67,6 +68,12 @@ def report(
     ]
     rows = [{column.name: row[column.name] for column in columns} for row in rows]
     return Report(name, rows, columns, title(trees), notes=notes(trees), examples=rows)
+
+
+def own(*keys: str) -> list[Column]:
+    """A root's own columns by their keys."""
+    columns = {column.key: column for column in form("row")}
+    return [columns[key] for key in keys]
 
 
 def lines(tree: Tree, label: Label, *, ranked: bool) -> Iterator[Row]:

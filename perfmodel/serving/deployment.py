@@ -21,8 +21,9 @@ from perfmodel.serving.weights import FORMATS, WeightFormat, weight_format
 if TYPE_CHECKING:
     from perfmodel.serving.served import Served
 
-_NARROW = ("fp8", "fp8_block", "nvfp4")
-"""Product formats whose checkpoints come with an fp8 cache, under engines that support one."""
+NARROW = ("fp8", "fp8_block", "nvfp4")
+"""Product formats whose checkpoints come with an fp8 cache, under engines that support one, and
+whose operands dispatchers of experts send (DeepEP, use_fp8)."""
 
 
 ACCEPTANCE = 0.675
@@ -267,16 +268,9 @@ class Deployment(Result):
         return "fp16" if self.format.product == "fp16" else "bf16"
 
     @property
-    def dispatch_width(self) -> float:
-        """Bytes of a row on its way to experts over those of its activations: dispatchers send the
-        operands of narrow products (DeepEP, use_fp8)."""
-        dtype = matmul_format(self.product).compute if self.product in _NARROW else self.dtype
-        return float(element(dtype).bytes / element(self.dtype).bytes)
-
-    @property
     def cache_type(self) -> Annotated[str, Column("cache", key="cache", when=DIFFERS)]:
         """Type of the KV cache."""
-        narrow = self.engine.cache.narrow and self.product in _NARROW
+        narrow = self.engine.cache.narrow and self.product in NARROW
         return self.cache or ("fp8" if narrow else self.dtype)
 
     @cached_property

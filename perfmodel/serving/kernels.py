@@ -25,13 +25,14 @@ from perfmodel.algorithms.matmul import is_widened
 from perfmodel.collectives import Collective, predict_collective
 from perfmodel.graph import Node, touches
 from perfmodel.graph.asks import Ask, ask
+from perfmodel.networks.dispatching import exchange_ends, sends
 from perfmodel.networks.expand import expand
 from perfmodel.networks.network import Block, Latent, Mlp, Network
 from perfmodel.networks.recorder import Exchanged
 from perfmodel.networks.segment import Segment
 from perfmodel.networks.summary import narrowed
-from perfmodel.serving.deployment import Deployment
-from perfmodel.serving.times import COMMUNICATION, Line, Times
+from perfmodel.serving.deployment import NARROW, Deployment
+from perfmodel.serving.times import COMMUNICATION, EXPERTS, Line, Times
 
 HEAD = "head"
 _EXPANDED = (" kv up", " k rope of all heads")
@@ -187,7 +188,10 @@ def exchange_times(of: Deployment, steps: Sequence[Sequence[_Layers]]) -> Times 
     if not steps[0]:
         return None
     rows = [_exchange_seconds(of, [step[i] for step in steps]) for i in range(len(steps[0]))]
-    lines = tuple(Line(one.kind, COMMUNICATION, COMMUNICATION, repeat) for one, repeat in steps[0])
+    lines = tuple(
+        Line((EXPERTS if one.axis == "expert" else "") + one.kind, COMMUNICATION, COMMUNICATION, n)
+        for one, n in steps[0]
+    )
     return Times(lines, *(np.array([row[i] for row in rows]) for i in range(3))).merged()
 
 
@@ -202,11 +206,17 @@ def _exchange_seconds(
     )
     while ranks % local:
         local -= 1
-    width = setup.dispatch_width if first.out else 1.0
-    sizes = np.array([round(one.tensor_bytes * width) for one, _ in row], dtype=np.int64)
-    library = setup.engine.all_reduce if first.kind == "all-reduce" else "nccl"
-    share = 1.0 if first.router is None else first.router.share(ranks // local)
-    problem = Collective(first.kind, sizes, ranks, local, network_share=share)
-    time = predict_collective(problem, setup.fabric, library=library)
     repeat = np.array([layers for _, layers in row])
-    return time.seconds * repeat, time.low_seconds * repeat, time.high_seconds * repeat
+    stack = setup.setting(1).stack
+    if sends(stack, setup.fabric, first):
+        dtype = setup.product if setup.product in NARROW else ""
+        ends = exchange_ends([one for one, _ in row], ranks, local, setup.fabric, stack, dtype)
+    else:
+        sizes = np.array([round(one.tensor_bytes) for one, _ in row], dtype=np.int64)
+        library = setup.engine.all_reduce if first.kind == "all-reduce" else "nccl"
+        time = predict_collective(
+            Collective(first.kind, sizes, ranks, local), setup.fabric, library=library
+        )
+        ends = np.array([time.seconds, time.low_seconds, time.high_seconds])
+    seconds, low, high = ends * repeat
+    return seconds, low, high

@@ -201,7 +201,7 @@ class Steps:
         the messages of decoding leave by RDMA and occupy no SM). The first half's first products
         and the last exchange are beside nothing; of 61 layers that is a hundredth, left out.
         """
-        mask = np.array([line.name == "all-to-all" for line in body.lines])
+        mask = np.array([line.joins_experts for line in body.lines])
         if not (np.any(mask) and np.any(turns > 1.0)):
             return body
         crossing = body.seconds[mask].sum(axis=0)

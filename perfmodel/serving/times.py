@@ -22,6 +22,9 @@ from perfmodel.graph.tree import Tree, together
 HOST, COMMUNICATION = "host", "communication"
 """Kind and family of time outside kernels (gaps, and the engine's host), and of exchanges."""
 
+EXPERTS = "experts "
+"""What names of exchanges with experts begin with."""
+
 
 @dataclass(frozen=True)
 class Line:
@@ -35,6 +38,11 @@ class Line:
     """Family of operators whose errors have one cause (`graph.tree`)."""
     launches: float = 0.0
     """Kernel launches in a step."""
+
+    @property
+    def joins_experts(self) -> bool:
+        """Whether it exchanges rows among devices that share experts."""
+        return self.kind == COMMUNICATION and self.name.startswith(EXPERTS)
 
 
 @dataclass(frozen=True)

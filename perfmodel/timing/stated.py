@@ -14,7 +14,7 @@ from perfmodel.timing.libraries.files import brought, load, stated
 from perfmodel.timing.libraries.naming import names
 from perfmodel.timing.runs import BY_OPERATOR, Run
 
-_APART = {*GIVEN, "operator", "source"}  # fields that identify the kernel
+_APART = {*GIVEN, "operator", "source", "about"}  # fields that identify the kernel
 
 
 @dataclass(frozen=True)

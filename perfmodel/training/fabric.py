@@ -9,23 +9,25 @@ devices, at least one and at most r.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 
 from perfmodel.collectives import Collective
 from perfmodel.errors import SizeError
 from perfmodel.graph.tree import Tree
 from perfmodel.hardware import Device, System, systems
+from perfmodel.networks.dispatching import exchange_ends, sends
 from perfmodel.networks.networktime import Held
 from perfmodel.networks.recorder import Exchanged
+from perfmodel.networks.stack import Stack
 from perfmodel.training.overlap import FABRIC_UNITS, Work, tiled_seconds
 from perfmodel.training.plan import Plan
 
 _ROUND = ("all-gather", "reduce-scatter")
 
 
-Ask = Callable[[str, float, int, int, float], Tree]
-"""(operation, bytes of the whole tensor, ranks, ranks in one node, network share) → time."""
+Ask = Callable[[str, float, int, int], Tree]
+"""(operation, bytes of the whole tensor, ranks, ranks in one node) → time."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,9 @@ class Fabric:
     """Devices in a node."""
     ask: Ask | None = None
     """Time of an exchange on the system."""
-    asked: dict[tuple[str, float, str, float], Tree] = field(default_factory=dict, compare=False)
+    system: System | None = None
+    """The system, where kernels of the stack's dispatcher may run exchanges with experts."""
+    asked: dict[tuple[str, float, str], Tree] = field(default_factory=dict, compare=False)
     """Cache of answers."""
 
     def ranks(self, axis: str) -> tuple[int, int]:
@@ -60,8 +64,8 @@ class Fabric:
             local -= 1
         return ranks, local
 
-    def take(self, op: str, tensor_bytes: float, axis: str, network_share: float = 1.0) -> Tree:
-        """Time of an exchange along an axis; `network_share` as in `Collective`."""
+    def take(self, op: str, tensor_bytes: float, axis: str) -> Tree:
+        """Time of an exchange along an axis."""
         if op == "ring-gradient":  # keys and values once more, with their gradients
             ring, gradient = (self.take(each, tensor_bytes, axis) for each in _ROUND)
             return ring + gradient
@@ -69,12 +73,12 @@ class Fabric:
         ranks, local = self.ranks(axis)
         if ranks == 1 or tensor_bytes <= 0:
             return exchange(op, (0.0, 0.0, 0.0))
-        key = (op, tensor_bytes, axis, network_share)
+        key = (op, tensor_bytes, axis)
         if key not in self.asked:
             assert self.ask is not None
             if op == "send-receive":
                 ranks, local = 2, min(local, 2)
-            self.asked[key] = self.ask(op, tensor_bytes, ranks, local, network_share)
+            self.asked[key] = self.ask(op, tensor_bytes, ranks, local)
         return self.asked[key]
 
     def seconds(self, one: Exchanged, product_seconds: float) -> float:
@@ -90,10 +94,12 @@ class Fabric:
 
     def between(self, one: Exchanged) -> Tree:
         """The same with its range, as if nothing hid it."""
-        if one.router is None or not self.plan.setting.stack.sends_once:
+        stack = self.plan.setting.stack
+        if self.system is None or not sends(stack, self.system, one):
             return self.take(one.kind, one.tensor_bytes, one.axis)
-        ranks, local = self.ranks(one.axis)
-        return self.take(one.kind, one.tensor_bytes, one.axis, one.router.share(ranks // local))
+        return _dispatched(
+            Held(self.system), replace(one, name="", before=0), *self.ranks(one.axis), stack
+        )
 
 
 def fabric(plan: Plan, device: Device, system: System | None = None) -> Fabric:
@@ -113,16 +119,21 @@ def fabric(plan: Plan, device: Device, system: System | None = None) -> Fabric:
         )
     if plan.zero == 3 and plan.setting.stack.one_adapter:
         target = systems.by_one_door(target)
-    return Fabric(plan, target.node_devices, partial(_taken, Held(target)))
+    return Fabric(plan, target.node_devices, partial(_taken, Held(target)), target)
 
 
 @lru_cache(maxsize=4096)
-def _taken(
-    key: Held[System], op: str, tensor_bytes: float, ranks: int, local: int, share: float
-) -> Tree:
+def _taken(key: Held[System], op: str, tensor_bytes: float, ranks: int, local: int) -> Tree:
     """Time of a collective on a system."""
-    problem = Collective(op, round(tensor_bytes), ranks, local, network_share=share)
+    problem = Collective(op, round(tensor_bytes), ranks, local)
     return exchange(op, problem.seconds_on(key.device))
+
+
+@lru_cache(maxsize=4096)
+def _dispatched(key: Held[System], rows: Exchanged, ranks: int, local: int, stack: Stack) -> Tree:
+    """Time of an exchange with experts by the stack's dispatcher."""
+    seconds, low, high = exchange_ends([rows], ranks, local, key.device, stack)[:, 0].tolist()
+    return exchange(rows.kind, (seconds, low, high))
 
 
 def exchange(op: str, ends: tuple[float, float, float]) -> Tree:

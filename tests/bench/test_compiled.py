@@ -111,6 +111,9 @@ CASES = {
     "fp8 on another device": (lambda: products("fp8"), "b200", {}),
     "fp32 on the vector unit": (lambda: products("fp32"), "l40s", {}),
     "weights of 4 bits": (lambda: products("w4a16"), "h100-sxm", {}),
+    "matmul of a framework, on a board that was at rest": (
+        lambda: products("fp32"), "a100-sxm-80gb",
+        {"implementation": "torch-eager(2.1.0)", "harness": "cuda_events_eager"}),
     "prefill": (lambda: attention(causal=True), "h100-sxm", {}),
     "prefill without a mask": (lambda: attention(head_dim=64), "a100-sxm-80gb", {}),
     "prefill of flash2": (lambda: attention(causal=True), "l40s", {"implementation": "flash2"}),
@@ -118,7 +121,7 @@ CASES = {
     "decode on another device": (lambda: attention(seq_q=1, seq_kv=sizes(16, 65536)), "mi300x", {}),
     "softmax": (lambda: Rowwise("softmax", sizes(1, 65536), sizes(16, 65536)), "h100-sxm", {}),
     "norm": (lambda: Rowwise("rmsnorm", sizes(1, 65536), sizes(16, 9000)), "mi300x", {}),
-}
+}  # fmt: skip
 
 
 @needs_compiler
@@ -190,6 +193,19 @@ def test_problems_of_another_kind_are_left_to_numpy(monkeypatch: pytest.MonkeyPa
     assert variant.results({"x": np.ones(2), "y": np.ones(2)}) is None
 
 
+def test_a_condition_on_a_menus_columns_is_not_recorded() -> None:
+    """A guard has one value a problem; columns and problems do not broadcast."""
+    menu = np.array([[1.0, 2.0, 4.0]])
+
+    def function(arrays: dict[str, np.ndarray]) -> tuple[str, dict[str, np.ndarray]]:
+        columns = arrays["x"][:, None] * menu
+        columns = columns + 1.0 if np.any(columns > 8.0) else columns
+        return "", {"seconds": columns.max(axis=1)}
+
+    with pytest.raises(UnrecordableError, match="columns of a menu"):
+        record(function, {"x": np.array([1.0, 5.0])})
+
+
 @pytest.mark.parametrize("branch", [
     lambda x: x if float(x.max()) > 3.0 else 2.0 * x,
     lambda x: x * np.array([1.0, 2.0]),
@@ -213,7 +229,11 @@ def test_wrong_code_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     assert variants.find("unsteady", None, unsteady, {"x": np.array([1.0, 2.0])}) is None
 
 
-@pytest.mark.parametrize("case", ["matmul", "prefill", "decode", "softmax"])
+@pytest.mark.parametrize(
+    "case",
+    ["matmul", "matmul of a framework, on a board that was at rest", "prefill", "decode",
+     "softmax"],
+)  # fmt: skip
 def test_numpy_computes_the_same_graph_where_nothing_compiles(
     case: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

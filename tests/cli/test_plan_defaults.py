@@ -10,12 +10,13 @@ import inspect
 import json
 
 import click
-import numpy as np
 import pytest
 
 from perfmodel import operators, predict
 from perfmodel.algorithms.declaredproblem import DeclaredProblem
-from perfmodel.cli import app, build, network, operatorgroup, train
+from perfmodel.algorithms.problem import single
+from perfmodel.cli import app, build, network, train
+from perfmodel.cli import predict as predict_command
 from perfmodel.cli.ranges import parse
 from perfmodel.compression import naming
 from perfmodel.compression.compressed import Compressed
@@ -31,6 +32,7 @@ from perfmodel.networks.stack import load as stack
 from perfmodel.onchip.holding import holding
 from perfmodel.onchip.latency import latency
 from perfmodel.operators.options import DIRECTION
+from perfmodel.predict import predict_arrays
 from perfmodel.training.plan import Plan
 from perfmodel.training.result import Step
 from perfmodel.training.step import predict_step
@@ -155,38 +157,66 @@ def test_an_option_has_the_default_of_the_field_that_it_fills():
     assert not unlike
 
 
-@pytest.mark.parametrize(
-    ("name", "way"),
-    [
-        (operator.name, {"direction": direction} if direction else {})
-        for operator in operators.every()
-        if operator.name
-        not in ("conv", "mla-expanded")  # declared like others; their search is long
-        for direction in (
-            ("fwd", "bwd") if DIRECTION in operator.options and operator.name != "adamw" else ("",)
-        )
-    ],
-)
-def test_python_and_the_bare_command_predict_one_operator(cli, name, way):
-    """Only the sizes without a default in Python are given there."""
-    operator = operators.load(name)
-    options = [word for key, text in way.items() for word in (f"--{key}", text)]
-    code, out, err = cli("predict", name, "-d", "h100-sxm", *options, "-f", "json")
-    assert code == 0, err
-    (told,) = json.loads(out)["predictions"]
-    given = {option.name: getattr(option, "default", False) for option in operator.options}
-    (problem,) = operatorgroup.read(operator, given | way).problems()
-    stated = {
+@pytest.fixture
+def asked(cli, monkeypatch):
+    """What a bare command asks the model for: the problem and what is given beside it."""
+
+    def call(*arguments):
+        calls = []
+
+        def refuse(problem, device, **options):
+            calls.append((single(problem, 0), options))
+            raise ProblemError("asked")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(predict_command, "predict_arrays", refuse)
+            assert "asked" in cli(*arguments)[2]
+        return calls[0]
+
+    return call
+
+
+def bare(problem, name, way):
+    """The problem of the same operator of which only the sizes without a default are given."""
+    alone = {
         field.name: getattr(problem, field.name)
         for field in dataclasses.fields(problem)
         if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
     }
     if isinstance(problem, DeclaredProblem):
-        stated["given"] = {}
+        alone["given"] = {}
     if name == "grouped-gemm":
-        stated["batch"] = problem.batch  # groups: a product's batch, of which Python has one
-    alone = {name: size[0] if np.ndim(size) else size for name, size in stated.items()}
-    found = predict(type(problem)(**alone, **way), load("h100-sxm"))
+        alone["batch"] = problem.batch  # groups: a product's batch, of which Python has one
+    return type(problem)(**alone, **way)
+
+
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        (operator.name, {"direction": direction} if direction else {})
+        for operator in operators.every()
+        for direction in (
+            ("fwd", "bwd") if DIRECTION in operator.options and operator.name != "adamw" else ("",)
+        )
+    ],
+)
+def test_python_and_the_bare_command_ask_for_one_problem(asked, name, way):
+    options = [word for key, text in way.items() for word in (f"--{key}", text)]
+    problem, given = asked("predict", name, "-d", "h100-sxm", *options)
+    alone = bare(problem, name, way)
+    assert problem.sizes() == alone.sizes()
+    if isinstance(problem, DeclaredProblem):  # whose sizes are all that it was given
+        problem = dataclasses.replace(problem, given={})
+    assert problem == alone
+    usual = defaults(predict_arrays)
+    assert {key: usual[key] for key, value in given.items() if (value or None) != usual[key]} == {}
+
+
+@pytest.mark.parametrize("name", ["gemm", "attention", "mlp"])
+def test_python_and_the_bare_command_predict_the_same(asked, cli, name):
+    case = ("predict", name, "-d", "h100-sxm")
+    found = predict(bare(asked(*case)[0], name, {}), load("h100-sxm"))
+    (told,) = json.loads(cli(*case, "-f", "json")[1])["predictions"]
     assert found.seconds * 1e6 == told["time_us"]
     assert found.as_dict()["problem"] == told["problem"]
 

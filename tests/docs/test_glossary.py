@@ -15,6 +15,7 @@ from perfmodel.cli import list_
 from perfmodel.collectives import collectiveprediction as collectives
 from perfmodel.collectives import nccl
 from perfmodel.formats import schema
+from perfmodel.glossary import WORDS, load
 from perfmodel.hardware.facts import Status
 from perfmodel.hardware.levels import LINKS, OWN
 from perfmodel.render import terms
@@ -23,22 +24,13 @@ from perfmodel.timing import architectures
 from perfmodel.timing.knowledge import LEVELS
 
 PACKAGE = ROOT / "perfmodel"
-PAGE = ROOT / "docs" / "glossary.md"
-_NAMES = r"\*\*(.+?)\*\*((?:\s\(`.+?`\))?)"
-_ENTRY = re.compile(rf"^- {_NAMES}:\s((?:.+\n(?! *- |#|\n))*.+)", re.MULTILINE)
+NAMES = [name.lower() for word in WORDS.values() for name in (word.name, *word.aliases)]
+"""Every word that has an entry, in lower case."""
 
 
 @pytest.fixture(scope="module")
-def entries():
-    """Each entry's text by its heading, and the other names in it."""
-    found = _ENTRY.findall(PAGE.read_text(encoding="utf-8"))
-    return {head: (text, re.findall(r"`([^`]+)`", also)) for head, also, text in found}
-
-
-@pytest.fixture(scope="module")
-def words(entries):
-    """Every word that has an entry, in lower case."""
-    return {word.lower() for head, (_, also) in entries.items() for word in (head, *also)}
+def words():
+    return set(NAMES)
 
 
 @lru_cache(maxsize=1)
@@ -79,7 +71,7 @@ def test_headings_are_found_where_they_are():
 
 def test_every_heading_of_a_table_has_an_entry(words):
     missing = {head for head in headings() - REFERENCE if head.lower() not in words}
-    assert not missing, f"add to docs/glossary.md: {sorted(missing)}"
+    assert not missing, f"add to perfmodel/glossary.yaml: {sorted(missing)}"
 
 
 SHOWN = {
@@ -105,32 +97,37 @@ SHOWN = {
 @pytest.mark.parametrize("kind", SHOWN)
 def test_every_word_of_the_code_has_an_entry(words, kind):
     missing = {word for word in SHOWN[kind] if word.lower() not in words}
-    assert not missing, f"{kind}: add to docs/glossary.md: {sorted(missing)}"
+    assert not missing, f"{kind}: add to perfmodel/glossary.yaml: {sorted(missing)}"
 
 
 def test_every_key_of_a_prediction_has_an_entry(words):
     keys = schema("prediction")["$defs"]["Prediction"]["properties"]
     missing = {key for key in keys if key not in words}
-    assert not missing, f"add to docs/glossary.md: {sorted(missing)}"
+    assert not missing, f"add to perfmodel/glossary.yaml: {sorted(missing)}"
 
 
-def test_entries_are_sorted_and_short(entries):
-    heads = list(entries)
+def test_entries_are_sorted_and_short():
+    heads = [*WORDS]
     assert heads == sorted(heads, key=lambda head: re.sub(r"[^a-z0-9]", "", head.casefold()))
-    assert len(heads) == PAGE.read_text(encoding="utf-8").count("\n- ")
-    for head, (text, _) in entries.items():
-        assert len(re.sub(r"\(\S+\)", "", text).split()) <= 90, head
+    assert all(len(word.about.split()) <= 90 for word in WORDS.values())
 
 
-def test_no_word_has_two_entries(entries):
-    every = [word.lower() for head, (_, also) in entries.items() for word in (head, *also)]
-    assert not {word for word in every if every.count(word) > 1}
+def test_no_word_has_two_entries():
+    assert len(NAMES) == len(set(NAMES))
 
 
-def test_a_status_and_a_level_of_knowledge_are_told_in_full(entries):
-    text = " ".join(entries["status"][0].split())
+def test_a_word_s_page_has_its_heading():
+    for page, _, anchor in (word.page.partition("#") for word in WORDS.values() if word.page):
+        text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+        heads = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+        anchors = {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+        assert not anchor or anchor in anchors, f"{page}#{anchor}"
+
+
+def test_a_status_and_a_level_of_knowledge_are_told_in_full():
     for status in get_args(Status):
-        assert f"{status}: " in text
+        assert f"{status}: " in WORDS["status"].about
     for kind in ("device", "implementation"):
-        for word in LEVELS[kind]:
-            assert f"of a {kind}" in entries[word][0].lower().replace("of an ", "of a "), word
+        for level in LEVELS[kind]:
+            about = load(level).about.lower().replace("of an ", "of a ")
+            assert f"of a {kind}" in about, level

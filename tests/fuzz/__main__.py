@@ -28,34 +28,16 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1])]
 
-import algorithmfiles  # noqa: E402
 import commands  # noqa: E402
-import counterfiles  # noqa: E402
-import declaredcommands  # noqa: E402
-import graphfiles  # noqa: E402
-import networkcommands  # noqa: E402
-import resultfiles  # noqa: E402
-import servingcommands  # noqa: E402
-import specs  # noqa: E402
-import sweepfolders  # noqa: E402
-import tables  # noqa: E402
+import files  # noqa: E402
 import tracedmodules  # noqa: E402
 from check import SECONDS, judged  # noqa: E402
 from dice import Dice  # noqa: E402
 from inputs import Input  # noqa: E402
 
 KINDS: dict[str, tuple[Callable[[Dice], Input], float]] = {
-    "commands": (commands.make, 40),
-    "specs": (specs.make, 22),
-    "tables": (tables.make, 14),
-    "counters": (counterfiles.make, 10),
-    "algorithms": (algorithmfiles.make, 6),
-    "sweeps": (sweepfolders.make, 8),
-    "declared": (declaredcommands.make, 2),
-    "graphs": (graphfiles.make, 5),
-    "networks": (networkcommands.make, 4),
-    "serving": (servingcommands.make, 4),
-    "results": (resultfiles.make, 6),
+    "commands": (commands.make, 55),
+    "files": (files.make, 65),
     "traces": (tracedmodules.make, 3),
 }
 """What is fuzzed: maker and weight."""
@@ -144,8 +126,8 @@ def fuzz(seed: int, count: int, jobs: int, kinds: tuple[str, ...], progress: boo
     blocks: Iterator[list[int]] = iter(
         [list(range(i, min(i + BLOCK, count))) for i in range(0, count, BLOCK)]
     )
-    if "results" in kinds:
-        resultfiles.sound()  # made once for all workers, before any of their time is counted
+    if "files" in kinds and count > BLOCK:
+        files.sound()  # made once for all workers, before any of their time is counted
     hands = [hire(seed, kinds) for _ in range(jobs)]
     for hand in hands:
         give(hand, next(blocks, []))

@@ -21,7 +21,6 @@ from perfmodel.compression.compressed import Compressed
 from perfmodel.compression.naming import KINDS, scheme
 from perfmodel.compression.scheme import weight_only
 from perfmodel.compression.sparse import Csr, Squeeze, TiledCsl, TwoOfFour, scattered
-from perfmodel.compression.topkast import TopKast
 from perfmodel.elements import element
 from perfmodel.errors import PerfmodelError, ProblemError, UnknownName
 from perfmodel.hardware import load
@@ -309,20 +308,6 @@ def test_gains_of_published_engines_are_met_to_a_median_of_15_percent():
     assert max(errors) < 0.30
 
 
-# -- training with sparse passes -----------------------------------------------------------------
-
-
-@given(st.floats(0.01, 1.0), st.floats(0.01, 1.0), st.floats(0, 10), st.floats(0, 10))
-def test_top_kast_multiplies_two_forward_sets_and_one_backward_set(a, b, products, other):
-    forward, backward = sorted((a, b))
-    found = TopKast(forward, backward)
-    assert found.flops_share == pytest.approx((forward + forward + backward) / 3)
-    sparse, dense = found.seconds(products, other)
-    assert sparse <= dense * (1 + 1e-12)
-    assert dense == products + other
-    assert TopKast(1.0, 1.0).flops_share == 1.0
-
-
 # -- names and the command -----------------------------------------------------------------------
 
 
@@ -339,11 +324,6 @@ def test_a_name_without_meaning_gets_one_line(name, said):
         scheme(name)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_top_kast_needs_densities_in_order():
-    with pytest.raises(ProblemError, match="0 < forward <= backward <= 1"):
-        TopKast(0.5, 0.2)
 
 
 @pytest.mark.parametrize(

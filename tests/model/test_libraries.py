@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 import yaml
 from cases import cases
-from folders import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -72,7 +71,7 @@ def test_facts_written_and_read_again_are_the_same():
 
 def test_a_kernel_that_is_like_another_differs_where_it_says():
     one, other = kernel_facts("trtllm"), kernel_facts("fmha")
-    own = {"name", "library", "source", "prepares", "fallback", "narrow_products"}
+    own = {"name", "library", "source", "about", "prepares", "fallback", "narrow_products"}
     assert {f.name for f in fields(one) if getattr(one, f.name) != getattr(other, f.name)} == own
     first = kernel_facts("flash1-first")
     assert (first.cut, first.tiles) == (None, kernel_facts("flash1").tiles)
@@ -83,7 +82,8 @@ def test_what_is_like_nothing_or_itself_is_one_line(tmp_path):
         with pytest.raises(PerfmodelError, match=r"acme\.yaml: mine: like: there is no kernel"):
             read(tmp_path, {"like": other, "source": "here"})
     found = read(tmp_path, {"like": "trtllm", "prepares": 2, "source": "here"})["mine"]
-    other = replace(kernel_facts("trtllm"), prepares=2, source="here", name="mine", library="acme")
+    own = {"source": "here", "name": "mine", "library": "acme", "about": ""}
+    other = replace(kernel_facts("trtllm"), prepares=2, **own)
     assert found == other
 
 
@@ -290,13 +290,8 @@ def test_a_fact_moves_the_time():
     )
 
 
-def test_the_page_about_libraries_has_every_kernel_that_a_name_stands_for():
-    page = (ROOT / "docs" / "libraries.md").read_text(encoding="utf-8")
-    tables = page[: page.index("## How facts are written")]
-    tables = re.sub(r"^```.*?^```$", "", tables, flags=re.MULTILINE | re.DOTALL)
-    names = Path(naming.__file__).with_name("names.yaml").read_text(encoding="utf-8")
-    meant = re.findall(r"kernel: ([\w-]+)", names)
-    told = set(re.findall(r"`([^`\n]+)`", tables))
-    assert set(meant) <= told
-    first = "".join(re.findall(r"^\|[^|]*\|", tables, re.MULTILINE))
-    assert set(re.findall(r"`([\w-]+)`", first)) <= kernels().keys()
+def test_a_line_about_a_kernel_is_its_own_and_short():
+    lines = {name: facts.about for name, facts in kernels().items() if facts.about}
+    assert lines == {name: entry["about"] for name, entry in ENTRIES.items() if "about" in entry}
+    assert all(len(line.split()) <= 40 and "\n" not in line for line in lines.values())
+    assert {"flash3", "cublas", "vllm-fused-experts"} <= lines.keys()

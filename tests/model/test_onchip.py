@@ -17,13 +17,24 @@ from perfmodel.networks import library
 from perfmodel.networks.expand import parameter_count
 from perfmodel.networks.summary import cache_bytes_per_token
 from perfmodel.onchip.holding import holding, least_devices
-from perfmodel.onchip.latency import PRODUCTS, is_on_chip, latency, streamed
+from perfmodel.onchip.latency import PRODUCTS, is_on_chip, latency, layout, streamed
 
 WSE, GROQ, H100 = load("wse-2"), load("groq-lpu"), load("h100-sxm")
 
 
 def made(network, weights="fp16"):
     return Compressed(library.load(network), scheme(weights))
+
+
+def laid(network, device, devices, batch=1, context=2048):
+    """Seconds of each resource, of both layouts."""
+    return {
+        name: {
+            leaf.name: leaf.seconds
+            for leaf in layout(network, device, devices, batch, context, name).leaves
+        }
+        for name in ("spread", "stacked")
+    }
 
 
 @pytest.mark.parametrize(
@@ -83,39 +94,38 @@ def test_watts_and_price_are_those_of_all_devices():
 def test_bytes_are_no_wall_on_a_wafer():
     """138 GB at 20 PB/s are 7 µs; hops of four products both ways in 80 layers take longer."""
     found = latency(made("llama-2-70b"), WSE, 4)
-    spread = next(one for one in found.layouts if one.name == "spread")
-    assert spread.sram == pytest.approx(138e9 / 80e15, rel=0.01)
-    assert spread.fabric == pytest.approx(2 * 4 * 80 * math.sqrt(4 * 850_000) / 1.1e9)
-    assert spread.fabric > 100 * spread.sram
+    spread = laid(made("llama-2-70b"), WSE, 4)["spread"]
+    assert spread["sram"] == pytest.approx(138e9 / 80e15, rel=0.01)
+    assert spread["fabric"] == pytest.approx(2 * 4 * 80 * math.sqrt(4 * 850_000) / 1.1e9)
+    assert spread["fabric"] > 100 * spread["sram"]
+    assert found.seconds == pytest.approx(sum(child.seconds for child in found.children))
     assert found.low_seconds < found.seconds < found.high_seconds
 
 
 @pytest.mark.parametrize("network", ["llama-2-7b", "llama-2-13b"])
 def test_a_layer_of_its_own_cores_has_shorter_ways_and_less_of_the_machine(network):
     layers = library.load(network).layers
-    by_name = {one.name: one for one in latency(made(network), WSE, 1).layouts}
-    spread, stacked = by_name["spread"], by_name["stacked"]
-    assert stacked.fabric == pytest.approx(spread.fabric / math.sqrt(layers))
-    assert stacked.matrix == pytest.approx(spread.matrix * layers)
-    assert spread.links == stacked.links == 0.0
+    spread, stacked = laid(made(network), WSE, 1).values()
+    assert stacked["fabric"] == pytest.approx(spread["fabric"] / math.sqrt(layers))
+    assert stacked["matrix"] == pytest.approx(spread["matrix"] * layers)
+    assert spread["links"] == stacked["links"] == 0.0
 
 
 @pytest.mark.parametrize("batch", [1, 8])
 def test_a_step_reads_the_weights_and_the_cache_of_every_sequence(batch):
     network = made("llama-2-7b")
-    layouts = latency(network, GROQ, 100, batch=batch, context=512).layouts
-    (spread,) = (layout for layout in layouts if layout.name == "spread")
+    spread = laid(network, GROQ, 100, batch, 512)["spread"]
     read = network.weight_bytes + batch * 512 * cache_bytes_per_token(network.network)
-    assert spread.sram == pytest.approx(read / (100 * GROQ.hbm_bytes_per_s))
+    assert spread["sram"] == pytest.approx(read / (100 * GROQ.hbm_bytes_per_s))
 
 
 def test_stacked_devices_pass_activations_on_once_each():
     """Three crossings between four devices; spread layers cross in each of their products."""
-    layouts = {layout.name: layout for layout in latency(made("llama-2-70b"), WSE, 4).layouts}
+    spread, stacked = laid(made("llama-2-70b"), WSE, 4).values()
     layers = library.load("llama-2-70b").layers
     ways = 2 * PRODUCTS * layers
-    assert layouts["spread"].links == pytest.approx(layouts["stacked"].links / 3 * ways)
-    assert layouts["stacked"].links > 0
+    assert spread["links"] == pytest.approx(stacked["links"] / 3 * ways)
+    assert stacked["links"] > 0
 
 
 @given(st.integers(1, 64), st.integers(1, 64), st.integers(1, 1000))
@@ -136,11 +146,12 @@ def test_published_services_lie_in_the_ranges():
 
 
 def test_weights_from_outside_take_a_batch():
-    found = streamed(made("llama-2-70b"), WSE, 150e9)
-    assert found.link_seconds == pytest.approx(138e9 / 150e9, rel=0.01)
-    at = found.hiding_batch
-    assert found.seconds(at - 1) == found.link_seconds
-    assert found.seconds(2 * at) == pytest.approx(2 * found.link_seconds, rel=0.01)
+    one = streamed(made("llama-2-70b"), WSE, 150e9)
+    assert one.seconds == pytest.approx(138e9 / 150e9, rel=0.01)
+    at = one.settings["hiding_batch"]
+    few, many = (streamed(made("llama-2-70b"), WSE, 150e9, n) for n in (at - 1, 2 * at))
+    assert (few.seconds, few.limiter, many.limiter) == (one.seconds, "link", "matrix")
+    assert many.seconds == pytest.approx(2 * one.seconds, rel=0.01)
     with pytest.raises(ProblemError, match="more than 0"):
         streamed(made("llama-2-70b"), WSE, 0.0)
 

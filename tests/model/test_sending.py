@@ -5,9 +5,9 @@ import pytest
 
 from perfmodel import predict
 from perfmodel.algorithms.grouped import reached
-from perfmodel.collectives.router import Router
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import load as load_spec
+from perfmodel.networks.router import Router
 from perfmodel.operators import load
 from perfmodel.predict import predict_arrays
 

@@ -17,6 +17,7 @@ from perfmodel.networks.expand import expand
 from perfmodel.networks.network import Block, Mlp, Network, SelfAttention
 from perfmodel.networks.networktime import predict_network
 from perfmodel.networks.recorder import Exchanged
+from perfmodel.networks.value import Value
 from perfmodel.training import step
 from perfmodel.training.copies import Copies
 from perfmodel.training.fabric import Fabric, exchange
@@ -197,7 +198,7 @@ def linked(monkeypatch, node_devices=8, rate=RATE):
     """Every exchange takes its bytes over one rate, whoever takes part; those that were asked."""
     asked = []
 
-    def ask(op, tensor_bytes, ranks, near, _share):
+    def ask(op, tensor_bytes, ranks, near):
         asked.append((op, tensor_bytes, ranks))
         each = tensor_bytes * (ranks - 1) / ranks / rate
         return exchange("all-reduce", (each, 0.9 * each, 1.1 * each))
@@ -263,7 +264,7 @@ def test_overlap_lies_between_the_larger_and_the_sum(layer, transfer, node_devic
 def test_an_exchange_in_tiles_hides_all_but_a_tile_at_most(product, transfer, stack):
     plan = Plan(seq=16, tensor=4, stack=stack)
     links = Fabric(plan, 8, lambda *_: exchange("all-reduce", (transfer,) * 3))
-    one = Exchanged("gather", "all-gather", "tensor", 1.0, 0)
+    one = Exchanged("gather", "all-gather", "tensor", 1.0, Value("x", 1, 1, "bf16"), 0)
     alone, beside = links.seconds(one, 0.0), links.seconds(one, product)
     tiles = plan.setting.stack.tiles
     assert alone == transfer

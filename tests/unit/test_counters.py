@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 
@@ -10,16 +11,20 @@ import profilefiles
 import profilersamples as sample
 import pytest
 from cases import cases
-from folders import ROOT
+from folders import ROOT, TESTS
 from profilersamples import GEMM, SOFTMAX, span, trace
 
 from perfmodel.cases import rowwise
-from perfmodel.errors import TableError
-from perfmodel.measured.counters import import_counters, write
+from perfmodel.errors import PerfmodelError, TableError
+from perfmodel.measured.counters import BYTES, COLUMNS, import_counters, write
 from perfmodel.profile import formats, ncu
 from perfmodel.profile.profiletable import cells, number
 from perfmodel.table.records import read_table
 from perfmodel.validation.kinds.operator import traffic_report
+
+sys.path.insert(0, str(TESTS / "fuzz"))
+from damage import damaged
+from dice import Dice
 
 
 def file(folder: Path, name: str, text: str) -> Path:
@@ -220,6 +225,39 @@ def test_every_format_ends_in_a_table_that_can_be_compared(tmp_path: Path, name:
     table = read_table(tmp_path / "counted.csv")
     assert (table["measured_us"] > 0).all()
     assert (table["flag"] == "").all()
+
+
+def cannot_be(row: dict[str, str]) -> bool:
+    """Whether a row says what no measured run can say."""
+    timed = (row["measured_us"] != "") == (row["flag"] != "failed")
+    moved = (float(row[name]) for name in BYTES if row[name])
+    return (
+        set(row) != set(COLUMNS)
+        or not timed
+        or not float(row["measured_us"] or 1) > 0
+        or not all(0 <= value < 1e40 for value in moved)
+    )
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_damaged_profiles_are_read_or_refused_in_one_line(tmp_path: Path, seed: int) -> None:
+    dice, read, refused = Dice(seed), [], []
+    for name, (text, listed) in [*sample.SAMPLES.items()] * 3:
+        path = tmp_path / f"{name}.{'json' if text.startswith('{') else 'csv'}"
+        path.write_bytes(damaged(dice, path.name, text.encode()))
+        table = tmp_path / "cases.csv"
+        table.write_bytes(damaged(dice, "cases.csv", (listed or "").encode()))
+        try:
+            rows, said = import_counters(path, device="x", cases=table if listed else None)
+        except PerfmodelError as error:
+            refused.append(str(error))
+        else:
+            read += rows
+            assert not any("\n" in line for line in said)
+    assert all("\n" not in line and str(tmp_path) in line and len(line) < 2000 for line in refused)
+    assert read
+    assert refused
+    assert not [row for row in read if cannot_be(row)]
 
 
 def test_every_format_but_traces_is_in_the_table_of_formats(tmp_path: Path) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
-from perfmodel.collectives.router import Router
 from perfmodel.networks.layers.layer import Layer
 from perfmodel.networks.network import Mlp
 from perfmodel.networks.operations.exchange import Exchange, Way
 from perfmodel.networks.operations.experts import Choice, Combine, Permute, busiest, touched
 from perfmodel.networks.operations.linear import Linear
 from perfmodel.networks.operations.maps import activation
+from perfmodel.networks.router import Router
 from perfmodel.networks.value import Value
 
 
@@ -92,23 +92,30 @@ def _experts(layer: Layer, mlp: Mlp, x: Value) -> Value:
     router = Linear("router", setting, x, mlp.experts, mlp.router_bias, dtype=setting.data)
     weights = layer.one(Choice("choice", setting, layer.one(router)))
     experts, expert_rows = _rows(mlp, x.rows, ranks, local, slots)
+    gathers = setting.stack.gathers_tokens
+    if gathers:
+        x = _exchange(layer, x, "gather", ranks)
     rows = layer.one(Permute("permute", setting, x, experts * expert_rows))
-    rows = _exchange(layer, mlp, rows, "dispatch", ranks)
+    routed = Router(mlp.chosen, mlp.groups, mlp.chosen_groups)
+    if not gathers:
+        rows = _exchange(layer, rows, "dispatch", ranks, routed)
     active = _up_products(layer, mlp, rows, columns, "experts", experts, local, mlp.chosen)
     down = Linear(
         "experts down", setting, active, layer.network.hidden, mlp.bias, split="in", groups=experts,
         owned=local, chosen=mlp.chosen,
     )  # fmt: skip
-    output = _exchange(layer, mlp, layer.one(down), "collect", ranks)
-    return layer.one(Combine("combine", setting, output, weights, x.rows))
+    output = layer.one(down)
+    if not gathers:
+        output = _exchange(layer, output, "collect", ranks, routed)
+    output = layer.one(Combine("combine", setting, output, weights, x.rows))
+    return _exchange(layer, output, "scatter", ranks) if gathers else output
 
 
-def _exchange(layer: Layer, mlp: Mlp, x: Value, way: Way, ranks: int) -> Value:
-    """Exchange of rows with the devices of their experts, out or back."""
+def _exchange(layer: Layer, x: Value, way: Way, ranks: int, router: Router | None = None) -> Value:
+    """Exchange of tokens or their rows among the devices that share experts."""
     if ranks == 1:
         return x
     name = f"experts {way}"
-    router = Router(mlp.chosen, mlp.groups, mlp.chosen_groups)
     return layer.one(Exchange(name, layer.setting, x, way, "expert", ranks, router=router))
 
 

@@ -23,9 +23,9 @@ from functools import lru_cache
 from typing import Literal, cast, get_args
 
 from perfmodel.algorithms import Matmul
-from perfmodel.collectives.router import Router
 from perfmodel.networks.operations.operation import Gradients, Unary
 from perfmodel.networks.recorder import Recorder
+from perfmodel.networks.router import Router
 from perfmodel.networks.value import Value, gradient_of
 from perfmodel.operators.mesh import crossing
 
@@ -94,8 +94,9 @@ class Exchange(Unary):
         if not _BACKWARD[self.way]:
             return (gradients[0],)
         name = f"{self.name}.gradient"
-        kind, size_bytes = _BACKWARD[self.way], self.whole_bytes
-        to.exchange(name, kind, self.axis, size_bytes, gradients[0], router=self.router)
+        kind, size_bytes, y = _BACKWARD[self.way], self.whole_bytes, gradients[0]
+        out = self.way == "collect"
+        to.exchange(name, kind, self.axis, size_bytes, y, router=self.router, out=out)
         return (gradient_of(self.x, self.name),)
 
 

@@ -247,6 +247,8 @@ _DEPLOYED = (
     *("tensor", "pipeline", "expert", "data", "load", "isl", "osl"),
 )
 _RATE = "output_tokens_per_s_per_device"
+_OF_A_TREE = "^(limiters|by_class|footprints|peak|fits_at|launches|useful_flops|network|pass)"
+"""What a row of a tree has beside its settings, time and limiter."""
 _SERIES = ("collective", "library", "system", "device", "problem_ranks", "problem_dtype")
 _MFU = f"mfu_{USUAL}"
 
@@ -443,6 +445,7 @@ KINDS |= {
                  ["tokens_per_s", "time_us", "gain"], ["format", "device", "batch"], log="y",
                  filters=["format", "device", "batch"], fits="fits"),
         ],
+        left_out=_OF_A_TREE,
     ),
     "policies": Kind(
         "Offload policies",
@@ -500,6 +503,7 @@ KINDS |= {
         best=("-time_us",),
         apart=("device",),
         charts=[Stacks("A decoding step", "(time)_us", range="time_us")],
+        left_out=_OF_A_TREE,
     ),
     "placements": Kind(
         "Embedding tables",
@@ -508,5 +512,6 @@ KINDS |= {
         told=("samples_per_s", "limiter"),
         best=("samples_per_s",),
         charts=[Stacks("A batch", "(time|dense)_us", ordered=True, noted=("samples_per_s",))],
+        left_out=_OF_A_TREE,
     ),
 }  # fmt: skip

@@ -158,7 +158,7 @@ def tabulated(steps: Steps, longest: int, most: int) -> StepTable:
     counts, lengths = _knots(most), _powers(longest)
     turns = steps.turns(tokens)
     layers = steps.layers(tokens / turns).times(turns)
-    overlapped = [steps.of.overlaps and line.name == "all-to-all" for line in layers.lines]
+    overlapped = [steps.of.overlaps and line.joins_experts for line in layers.lines]
     crossing = layers.seconds[np.array(overlapped)].sum(axis=0)
     head = steps.head(counts)
     n, past = _grid(counts, lengths)

@@ -125,6 +125,8 @@ class KernelFacts:
     """What it computes."""
     source: str
     """Where the facts come from."""
+    about: str = ""
+    """What it does that its facts do not say: one line, for lists."""
     runs_on: RunsOn = RunsOn()
     """Architectures that it exists for; elsewhere its `fallback` runs."""
     fallback: str | None = None
@@ -506,6 +508,8 @@ class Sending:
     """Cycles of a unit for each copy of a token besides its bytes: its place is taken and told."""
     link_share: Annotated[float, "of the link's rate"] = 1.0
     """Share of the link's documented bandwidth that it reaches."""
+    most_tokens: Annotated[float, "tokens"] = inf
+    """Tokens of a rank that its buffers hold, above which a dispatcher takes its next kernel."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -226,10 +226,11 @@ def stated(name: str) -> Mapping[str, str]:
 def _ancestry(
     name: str, home: Document, entry: Mapping[str, Any], table: Entries
 ) -> Iterator[tuple[str, Any]]:
-    """The keys of the kernel that an entry is `like`, then its own; sources are not inherited."""
+    """The keys of the kernel that an entry is `like`, then its own; source and about are
+    not inherited."""
     for owner, facts in reversed(_lineage(name, home, entry, table)):
         for key, value in facts.items():
-            if key != "like" and (key != "source" or owner == name):
+            if key != "like" and (key not in ("source", "about") or owner == name):
                 yield key, value
 
 

@@ -13,7 +13,7 @@ import sys
 from html import escape
 
 import pytest
-from cases import cases
+from cases import listed
 from folders import ROOT
 
 FIELD = '''    blocks: Annotated[Number, Column(key="blocks_per_unit")]
@@ -32,11 +32,9 @@ NUMBERS = '        "blocks": 2.0 * estimate.occupancy,\n'
 def package(tmp_path_factory):
     """A copy of the package with a column more."""
     folder = tmp_path_factory.mktemp("package")
-    shutil.copytree(
-        ROOT / "perfmodel", folder / "perfmodel", ignore=shutil.ignore_patterns("__pycache__")
-    )
-    for specs in ("hardware_specs",):
-        (folder / specs).symlink_to(ROOT / specs)
+    # With the bytecode of what stays as it is, which is known by the time of its source.
+    shutil.copytree(ROOT / "perfmodel", folder / "perfmodel")
+    (folder / "hardware_specs").symlink_to(ROOT / "hardware_specs")
     for name, before, line in (
         ("prediction.py", "    dispatch: Mapping[str, Number]\n", FIELD),
         (
@@ -57,16 +55,6 @@ def package(tmp_path_factory):
         (
             "collectives/collectiveprediction.py",
             '    system: Annotated[str, Column("system")]\n',
-            PROPERTY.format(value="self.seconds"),
-        ),
-        (
-            "compression/comparing.py",
-            "    @property\n    def tokens_per_s(",
-            PROPERTY.format(value="self.seconds"),
-        ),
-        (
-            "embeddings/placement.py",
-            '    placement: Annotated[str, Column("tables in")]\n',
             PROPERTY.format(value="self.seconds"),
         ),
         (
@@ -96,25 +84,34 @@ print(json.dumps(texts))
 """
 
 
-def outputs(package, *calls):
-    """What each command prints, in one process of the copied package."""
-    environment = {**os.environ, "PYTHONPATH": str(package)}
-    command = [sys.executable, "-c", CALLS, json.dumps(calls)]
+FORMS = ("json", "csv", "table", "markdown", "latex")
+GEMM = ("gemm", "-d", "h100-sxm", "-m", "64,4096")
+FIELDS = (
+    ("predict", *GEMM, "-f", "json"),
+    ("predict", *GEMM, "-f", "csv"),
+    ("sweep", *GEMM, "--where", "blocks_per_unit > 0", "-f", "csv"),
+)
+NOUNS = listed(__file__, "NOUNS")
+
+
+@pytest.fixture(scope="module")
+def outputs(package):
+    """What every command prints by its words, all in one process of the copied package."""
+    calls = [*FIELDS]
+    for command, member, _ in NOUNS:
+        calls += [(*command.split(), "-f", form) for form in FORMS]
+        calls.append((*command.split(), "-o", f"{member}.json"))
+        calls.append(("report", f"{member}.json", "-o", f"{member}.html"))
     done = subprocess.run(
-        command, capture_output=True, text=True, check=False, env=environment, cwd=package
-    )
+        [sys.executable, "-c", CALLS, json.dumps(calls)], capture_output=True, text=True,
+        check=False, env={**os.environ, "PYTHONPATH": str(package)}, cwd=package,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return dict(zip(calls, json.loads(done.stdout), strict=True))
 
 
-def test_a_field_more_is_a_column_of_every_format(package):
-    case = ("gemm", "-d", "h100-sxm", "-m", "64,4096")
-    text, *tables = outputs(
-        package,
-        ("predict", *case, "-f", "json"),
-        ("predict", *case, "-f", "csv"),
-        ("sweep", *case, "--where", "blocks_per_unit > 0", "-f", "csv"),
-    )
+def test_a_field_more_is_a_column_of_every_format(outputs):
+    text, *tables = (outputs[call] for call in FIELDS)
     predictions = json.loads(text)["predictions"]
     wanted = [2 * row["occupancy"] for row in predictions]
     assert [row["blocks_per_unit"] for row in predictions] == wanted
@@ -123,17 +120,14 @@ def test_a_field_more_is_a_column_of_every_format(package):
         assert [float(row["blocks_per_unit"]) for row in rows] == wanted
 
 
-@cases
-def test_a_property_more_is_a_column_of_every_format(package, command, member, seconds):
+@pytest.mark.parametrize(("command", "member", "seconds"), NOUNS, ids=[n[1] for n in NOUNS])
+def test_a_property_more_is_a_column_of_every_format(package, outputs, command, member, seconds):
     """Of tables for people, data, and the page, whose table and title come from the JSON."""
-    forms = ("json", "csv", "table", "markdown", "latex")
-    document, table, *texts = outputs(package, *((*command.split(), "-f", f) for f in forms))
-    (package / "x.json").write_text(document, encoding="utf-8")
-    outputs(package, ("report", "x.json", "-o", "x.html"))
+    document, table, *texts = (outputs[*command.split(), "-f", form] for form in FORMS)
     scale = 2 if seconds.endswith("_us") else 2e6
     for row in (*json.loads(document)[member], *csv.DictReader(io.StringIO(table))):
         assert float(row["doubled_us"]) == pytest.approx(scale * float(row[seconds]))
     assert all("twice" in text for text in texts)
-    page = (package / "x.html").read_text(encoding="utf-8")
+    page = (package / f"{member}.html").read_text(encoding="utf-8")
     assert "doubled" in page
     assert escape(json.loads(document)["title"], quote=False) in page
