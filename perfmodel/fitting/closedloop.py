@@ -9,6 +9,7 @@ drawn by a hash of a row's sizes, so every run has the same ones.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -32,7 +33,7 @@ def closed_loop(table: pd.DataFrame) -> pd.DataFrame:
     the server's numbers from the other half of the settings."""
     runs = predict_table(table[table["load"] == "concurrency"])
     runs = runs[(runs["reason"] == "") & runs["metric"].isin(_METRICS)]
-    off = np.log(runs["predicted"] / runs["value"])
+    off = (runs["predicted"] / runs["value"]).map(math.log)
     held = off.copy()
     for engine in engines().values():
         rows = fitting_rows(table, engine.name, first=True)
