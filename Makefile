@@ -36,8 +36,8 @@ $(VENV)/.ready: pyproject.toml constraints-cpu.txt
 demo: $(VENV)/.ready ## Standard against tiled attention on A100, H100 and B200, with charts
 	$(BIN)/perfmodel demo --output-dir build/demo
 
-quick: $(VENV)/.ready ## The laws of the model and of its parts, in a minute
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal tests/unit tests/model
+quick: $(VENV)/.ready ## The laws of the model and of its parts on few examples, in a minute or two
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal --hypothesis-profile quick tests/unit tests/model
 
 test: $(VENV)/.ready ## Run all tests, the documents' examples and the notebooks among them
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal

@@ -70,6 +70,8 @@ def json_schema(
     nouns = {noun.__name__: noun for noun in _nouns(kind, {})}
     schema = _Generator().generate(_core_schema(kind))
     parts |= schema.pop("$defs", {})
+    if "$ref" in schema:  # a dataclass that may hold one of its own kind
+        schema = parts.pop(schema["$ref"].rpartition("/")[2])
     for name, entry in (*parts.items(), (kind.__name__, schema)):
         _describe(entry, about(nouns[entry.pop("title", name)]))
         entry.pop("description", None)

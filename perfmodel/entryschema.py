@@ -89,6 +89,8 @@ def _inlined(schema: Any, parts: Mapping[str, Any]) -> Any:
     if not isinstance(schema, dict):
         return schema
     inlined = {key: _inlined(value, parts) for key, value in schema.items() if key != "$ref"}
+    if "$ref" in schema and schema["$ref"].rpartition("/")[2] not in parts:
+        return schema  # of the class itself
     if "$ref" in schema:
         inlined = {**_inlined(parts[schema["$ref"].rpartition("/")[2]], parts), **inlined}
     return inlined

@@ -28,6 +28,8 @@ settings.register_profile(
     print_blob=False,
     suppress_health_check=[HealthCheck.too_slow],
 )
+# The first of the same examples: `make quick`.
+settings.register_profile("quick", settings.get_profile("perfmodel"), max_examples=8)
 # Mutants are looked for with more of the same examples.
 settings.register_profile("thorough", settings.get_profile("perfmodel"), max_examples=200)
 # pytest --hypothesis-profile deep: other examples in every run, and many more of them.

@@ -23,7 +23,7 @@ MODEL = (
     "predict:predict_arrays", "collectives.collectivetime:predict_collective",
     "networks.networktime:predict_network", "training.step:predict_step",
     "serving.steps:Steps.decode", "serving.steps:Steps.prefill", "serving.steps:Steps.mixed",
-    "serving.steps:Steps.verify", "serving.cachememory:weight_bytes",
+    "serving.steps:Steps.verify", "serving.steps:Steps.passes", "serving.cachememory:weight_bytes",
     "serving.cachememory:sequence_bytes", "offload.layertimes:answer",
     "offload.policymemory:held", "compression.compressed:Compressed.predict",
 )  # fmt: skip

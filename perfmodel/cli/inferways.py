@@ -123,13 +123,14 @@ def drafted(deployments: Deployments, load: Load, draft: Network, accept: str) -
 
     def questions(plan: Deployment, _load: Lists) -> Iterator[Asked[list[Drafted]]]:
         usual = plan.weights == replace(plan, weights="").weights  # then the draft has its own too
-        draft_plan = replace(plan, network=draft, weights="" if usual else plan.weights)
+        weights = "" if usual else plan.weights
+        draft_plan = replace(plan, network=draft, weights=weights, images=0)
         target, small = Steps(plan), Steps(draft_plan)
 
         def answer(length: int, size: int, chance: float) -> list[Drafted]:
             return [(plan, length, chance, best(target, small, chance, size, length))]
 
-        for length, size, chance in product(past, sizes, chances):
+        for length, size, chance in product((p + plan.image_tokens for p in past), sizes, chances):
             label = f"batch {size}, past {length:,}, accept {chance:g}"
             yield label, partial(answer, length, size, chance)
 

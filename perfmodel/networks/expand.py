@@ -17,10 +17,11 @@ from perfmodel.errors import ProblemError, SizeError
 from perfmodel.networks.adapters import tuned
 from perfmodel.networks.finetuning import FineTuning
 from perfmodel.networks.layers.attention import attention
-from perfmodel.networks.layers.ends import embedding, head
+from perfmodel.networks.layers.ends import embedding, head, patch_embedding
 from perfmodel.networks.layers.inner import inner
 from perfmodel.networks.layers.layer import Layer
 from perfmodel.networks.network import Block, Network
+from perfmodel.networks.operations.maps import Learned
 from perfmodel.networks.segment import Segment
 from perfmodel.networks.setting import Setting
 from perfmodel.networks.value import Value, Weight
@@ -48,9 +49,10 @@ def _segments(network: Network, setting: Setting) -> tuple[Segment, ...]:
     own = network.own_segments(setting)
     if own is not None:
         return own
-    if network.positions and setting.past + setting.seq > network.positions:
+    fixed = 0 if network.patches else network.positions  # those of images are interpolated
+    if fixed and setting.past + setting.seq > fixed:
         raise ProblemError(
-            f"{network.name} has {network.positions:,} learned positions, fewer than the "
+            f"{network.name} has {fixed:,} learned positions, fewer than the "
             f"{setting.past + setting.seq:,} tokens of a sequence; give a shorter seq"
         )
     segments = []
@@ -107,10 +109,13 @@ def active_count(network: Network, *, input_embedding: bool = True) -> int:
 
 
 def _embedding(network: Network, setting: Setting, blocks: Sequence[Block], name: str) -> Segment:
-    """The embedding segment: tables, their sum, a norm, dropout. The decoder of an encoder-decoder
-    shares the encoder's table."""
+    """The embedding segment: tables, their sum, a norm, dropout; of an encoder of images, its
+    patches. The decoder of an encoder-decoder shares the encoder's table."""
     layer = Layer(network, setting)
-    embedding(layer, blocks[0].attention, shared=name != "embedding")
+    if network.patches is not None:
+        patch_embedding(layer, network.patches)
+    else:
+        embedding(layer, blocks[0].attention, shared=name != "embedding")
     return Segment(name, 1, tuple(layer.operations))
 
 
@@ -160,5 +165,8 @@ def _part(layer: Layer, block: Block, x: Value, part: str, number: int) -> Value
         output = inner(layer, block.mlp, source)
     if block.sandwich:
         output = layer.norm(f"norm behind {number}", output)
+    if block.scaled:
+        scale = (1, output.cols)
+        output = layer.one(Learned(f"scale {number}", layer.setting, output, scale))
     y = layer.residual(f"residual {number}", output, x)
     return layer.norm(f"norm {number}", y) if block.norm_after else y

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from perfmodel.elements import element
 from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.networks.images import Patches, Projector
 
 if TYPE_CHECKING:
     from perfmodel.graph import Tree
@@ -239,6 +240,8 @@ class Block:
     """Whether each part is followed by a second norm (Gemma 2 and 3)."""
     cross: SelfAttention | None = None
     """Cross-attention to the encoder's output, between the two parts of a decoder layer."""
+    scaled: bool = False
+    """Whether a learned number of each column scales the output of each part (InternVL)."""
 
     def __post_init__(self) -> None:
         _check_whole("block: repeat", self.repeat)
@@ -255,11 +258,18 @@ class Network:
     hidden: int
     """Width of the residual stream."""
     vocabulary: int
-    """Size of the vocabulary; rows of the embedding."""
+    """Size of the vocabulary; rows of the embedding. 0 for an encoder of images."""
     blocks: tuple[Block, ...]
     """Layers in order; in an encoder-decoder, the decoder's."""
     encoder: tuple[Block, ...] = ()
     """Layers of the encoder in an encoder-decoder; else empty."""
+    tower: Network | None = None
+    """A network whose output joins the prompt: the encoder of images. It runs before the first
+    token, and its parameters are not among those of this network."""
+    patches: Patches | None = None
+    """How an encoder reads images; None: a network reads tokens."""
+    projectors: tuple[Projector, ...] = ()
+    """What makes an encoder's output the tokens of another network, in place of a head."""
     norm: Norm = "rmsnorm"
     """Which norm its layers have."""
     norm_bias: bool = False
@@ -294,7 +304,7 @@ class Network:
 
     def __post_init__(self) -> None:
         _check_whole("hidden", self.hidden)
-        _check_whole("vocabulary", self.vocabulary)
+        _check_whole("vocabulary", self.vocabulary, least=0 if self.patches else 1)
         _check_whole("positions", self.positions, least=0)
         if not self.blocks:
             raise ProblemError(f"network {self.name} has no blocks; add one")

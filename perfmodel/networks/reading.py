@@ -36,6 +36,7 @@ MOST_BLOCKS = 10_000
 """Limit on the blocks of a network, repeated ones included."""
 _LONGEST = 64  # longest repeating sequence of blocks that is searched when a network is written
 _MAPPING = "tag:yaml.org,2002:map"
+_TOWER = "tower"
 _STACKS = ("encoder", "blocks")
 _LINES = ("name", "about", "source", "family", "weights")  # one line of printable text each
 _FIRST = ("name", "about", "source", "family", "sizes")  # in the order of a written file
@@ -96,12 +97,13 @@ def text(network: Network) -> str:
 
 def plain(network: Network) -> dict[str, Any]:
     """A network as the plain data of a file; defaults are left out."""
-    entry = written(network, without=_STACKS)
+    entry = written(network, without=(*_STACKS, _TOWER))
     first = {key: entry.pop(key) for key in _FIRST if key in entry}
     if "sizes" in first:
         first["sizes"] = _Flow(first["sizes"])
     stacks = {key: _entries(getattr(network, key)) for key in _STACKS if getattr(network, key)}
-    return {**first, **entry, **stacks}
+    tower = {} if network.tower is None else {_TOWER: plain(network.tower)}
+    return {**first, **entry, **stacks, **tower}
 
 
 class _Wrong(Exception):
@@ -136,9 +138,12 @@ def _entry(path: tuple[str, ...], entry: Any, name: str | None = None) -> Entry:
             raise Misfit("", f"{quoted(str(entry))} is no mapping; write hidden: 4096 and so on")
         aliases = () if name is None else _aliases(entry.get("aliases", []))
         stacks = {key: _blocks(key, entry[key]) for key in _STACKS if key in entry}
-        reserved = {*stacks, *(("aliases",) if name is not None else ())}
+        parts: dict[str, Any] = dict(stacks)
+        if _TOWER in entry:
+            parts[_TOWER] = _entry((*path, _TOWER), entry[_TOWER]).network
+        reserved = {*parts, *(("aliases",) if name is not None else ())}
         rest = {key: value for key, value in entry.items() if key not in reserved}
-        parts = stacks if name is None else {"name": name, **stacks}
+        parts |= {} if name is None else {"name": name}
         return Entry(_valid_network(made(Network, rest, parts)), aliases)
     except Misfit as misfit:
         prefix = f"{name}: " if name is not None else ""

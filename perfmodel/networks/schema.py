@@ -34,7 +34,7 @@ def schema() -> dict[str, Any]:
         "if": {"required": [SEVERAL]},
         "then": networks,
         "else": network,
-        "$defs": {"block": _block(), "blocks": _blocks()},
+        "$defs": {"block": _block(), "blocks": _blocks(), Network.__name__: network},
     }
 
 

@@ -109,7 +109,8 @@ def memory(of: Deployment, *, share: float | None = None, reserve: float | None 
 
 
 def weight_bytes(of: Deployment) -> float:
-    """Weights on one device: its share of a stage's layers, of the embedding and of the head."""
+    """Weights on one device: its share of a stage's layers, of the embedding and of the head; those
+    of an encoder of images are beside the embedding."""
     layers, ends = Fraction(0), []
     for weight, repeat in parameters(of.network, of.setting(1)):
         size = weight.elements * stored_bits(weight, of.format, of.network) / 8
@@ -117,6 +118,8 @@ def weight_bytes(of: Deployment) -> float:
             ends.append(size)
         else:
             layers += size * repeat
+    if of.encoder is not None:
+        ends[0] += Fraction(weight_bytes(of.encoder))
     if of.pipeline == 1:
         return float(layers + sum(ends))
     stage = Fraction(-(-of.network.layers // of.pipeline), of.network.layers)
@@ -125,12 +128,18 @@ def weight_bytes(of: Deployment) -> float:
 
 def activation_bytes(of: Deployment) -> float:
     """Live tensors of the largest step: the residual stream, the two widest tensors of one layer,
-    and fp32 logits of a token of each sequence."""
-    network, batching = of.network, of.engine.batching
-    tokens = min(batching.tokens, 16384)
+    and fp32 logits of a token of each sequence; or those of the passes over a prompt's images."""
+    live = _live_bytes(of, min(of.engine.batching.tokens, 16384))
+    if of.encoder is None or not of.images:
+        return live
+    return max(live, _live_bytes(of.encoder, of.images * of.image.tiles * of.image.rows))
+
+
+def _live_bytes(setup: Deployment, tokens: int) -> float:
+    network, batching = setup.network, setup.engine.batching
     inner = max(block.mlp.inner * max(block.mlp.chosen, 1) for block in network.blocks)
-    width = 2 * network.hidden + 3 * inner / of.tensor
-    logits = 4.0 * min(batching.sequences, 256) * network.vocabulary / of.tensor
+    width = 2 * network.hidden + 3 * inner / setup.tensor
+    logits = 4.0 * min(batching.sequences, 256) * network.vocabulary / setup.tensor
     return 2.0 * tokens * width + logits
 
 

@@ -13,6 +13,7 @@ from perfmodel.errors import ProblemError, SizeError
 from perfmodel.fieldoption import PLAN, FieldOption
 from perfmodel.hardware import Device, System, systems
 from perfmodel.networks import stack
+from perfmodel.networks.images import Passes, image_size
 from perfmodel.networks.network import Network
 from perfmodel.networks.setting import Setting, Shards
 from perfmodel.serving.engine import Engine, load, names
@@ -47,6 +48,12 @@ def _pools(text: str) -> str:
     counts = text.split(":")
     if len(counts) != 2 or not all(count.isdecimal() and int(count) for count in counts):
         raise ProblemError(f"--pools {text}: give copies for prompts and for tokens, as 2:3")
+    return text
+
+
+def _image_size(text: str) -> str:
+    """The text of an image's size. Raises `ProblemError`."""
+    image_size(text)
     return text
 
 
@@ -129,6 +136,11 @@ class Deployment(Result):
     pools: Annotated[str, FieldOption(PLAN, "X:Y", read=_pools)] = ""
     """Copies for prompts and copies for tokens, on devices of their own, as 2:3 (disaggregated
     serving); empty: every copy does both."""
+    images: Annotated[int, Column("images", when=DIFFERS), FieldOption("Load", least=0)] = 0
+    """Images of each prompt, beside its --isl tokens: each takes passes of the encoder before the
+    first token, and tokens of the prompt."""
+    image_size: Annotated[str, FieldOption("Load", "PIXELS", read=_image_size)] = "1024x768"
+    """Width and height of an image in pixels, as 1024x768."""
     system: System | None = None
     """The system that joins the devices; None: the device's default system."""
     prefill: Deployment | None = None
@@ -141,7 +153,13 @@ class Deployment(Result):
             if getattr(self, name) < 1:
                 raise ProblemError(f"{name} is {getattr(self, name)}; it is 1 or more")
         network = self.network
-        if network.encoder or not all(block.attention.causal for block in network.blocks):
+        if self.images and network.tower is None:
+            raise ProblemError(
+                f"{network.name} reads no images; drop --images, or name a network with an encoder "
+                "of images, such as gemma-3-4b"
+            )
+        causal = all(block.attention.causal for block in network.blocks)
+        if network.encoder or not (causal or network.projectors):
             raise ProblemError(
                 f"{network.name} makes no token after token; serve a decoder such as llama-3-8b"
             )
@@ -214,6 +232,40 @@ class Deployment(Result):
     def overlaps(self) -> Annotated[bool, Column("overlap", key="overlap", when=DIFFERS)]:
         """Whether exchanges with experts run beside computing."""
         return self.together > 1 and self.engine.batching.overlap == "always"
+
+    @cached_property
+    def encoder(self) -> Deployment | None:
+        """The encoder of images on the devices of a copy, in 16 bits; None without one. Devices
+        split it where they divide its heads and widths; otherwise each has all of it."""
+        tower = self.network.tower
+        if tower is None:
+            return None
+        divided = all(
+            not (block.attention.heads % self.tensor or block.mlp.inner % self.tensor)
+            for block in tower.blocks
+        )
+        return Deployment(
+            tower, self.device, self.engine, self.dtype, tensor=self.tensor if divided else 1,
+            system=self.system,
+        )  # fmt: skip
+
+    @cached_property
+    def image(self) -> Passes:
+        """What an image takes; nothing without an encoder."""
+        tower = self.network.tower
+        if tower is None or tower.patches is None:
+            return Passes()
+        return tower.patches.passes(*image_size(self.image_size), tower.projectors[0].merge)
+
+    @property
+    def pixels(self) -> Annotated[str, Column("image", key="image", when=DIFFERS, number=False)]:
+        """The size of an image of a prompt."""
+        return self.image_size if self.images else ""
+
+    @property
+    def image_tokens(self) -> int:
+        """Tokens of a prompt that its images are."""
+        return self.images * self.image.tokens
 
     @property
     def pass_tokens(self) -> float:
@@ -313,5 +365,5 @@ class Deployment(Result):
         """A key that is equal for deployments with equal steps."""
         return (
             *self.kernel_key, self.engine, self.pipeline, self.data, self.drafted, self.accepted,
-            self.pools, self.prefill and self.prefill.key,
+            self.pools, self.images, self.image_size, self.prefill and self.prefill.key,
         )  # fmt: skip

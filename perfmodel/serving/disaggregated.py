@@ -96,6 +96,7 @@ def _alone(steps: Steps, isl: int, osl: int, limit: float) -> tuple[float, float
     """Of a copy for prompts alone, their seconds; of one for tokens, most answers a second within
     a limit on the seconds between tokens, and seconds of a cache's way to it."""
     copy = steps.of
+    isl += copy.image_tokens
     prompt = float(steps.prefill(np.array([1]), np.array([isl])).total[0])
     most = fitting_batch(copy, isl + osl // 2)
     sizes = np.unique(np.geomspace(1, max(most, 1), _SIZES).round())

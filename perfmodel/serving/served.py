@@ -100,8 +100,13 @@ class Served(Result):
 
     @property
     def isl(self) -> Annotated[int, Column("isl", when=DIFFERS)]:
-        """Tokens of a prompt (ISL)."""
-        return int(self.load.requests.isl[self.place])
+        """Tokens of a prompt (ISL), without those of its images."""
+        return int(self.load.requests.isl[self.place]) - self.image_tokens
+
+    @property
+    def image_tokens(self) -> Annotated[int, Column("image tokens", when=DIFFERS)]:
+        """Tokens of a prompt that its images are."""
+        return self.of.image_tokens
 
     @property
     def osl(self) -> Annotated[int, Column("osl", when=DIFFERS)]:
@@ -231,7 +236,8 @@ def serve(
     statistic: str = "mean",
     spread: Spread | None = None,
 ) -> list[Served]:
-    """Loads of one kind, predicted together; sizes are over all copies.
+    """Loads of one kind, predicted together; sizes are over all copies. Prompts have `isl` tokens
+    and the deployment's images.
 
     `cached` is the part of a prompt whose keys and values are cached (a prefix): a number of
     tokens, or below 1 a share. One token at least is computed. `vary` is (longest − shortest) /
@@ -240,14 +246,17 @@ def serve(
     Raises `UnknownName` for another kind of load or statistic, `ProblemError` for a load that does
     not fit or cannot be served.
     """
+    if steps.of.network.patches is not None:
+        raise ProblemError(f"{steps.of.network.name} makes no token after token; serve a decoder")
+    prompt = np.asarray(isl, float) + steps.of.image_tokens
     totals = np.atleast_1d(np.asarray(sizes, dtype=float))
     _check(kind, statistic, totals, {"isl": isl, "osl": osl}, vary)
     copies = steps.of.copies
     loads = totals / copies if kind == "rate" else np.ceil(totals / copies)
     groups = _groups(steps.of, kind, loads)
     requests = Requests(
-        np.asarray(isl, float), np.asarray(osl, float), _cached_tokens(isl, cached), vary, groups
-    )  # fmt: skip
+        prompt, np.asarray(osl, float), _cached_tokens(prompt, cached), vary, groups
+    )
     if steps.of.pools and kind != "concurrency":
         raise ProblemError(f"pools serve clients; give --concurrency in place of {kind}")
     predicted = disaggregated.closed if steps.of.pools else _LOADED[kind]
@@ -281,15 +290,15 @@ def _check(
         raise ProblemError(f"vary is {np.max(vary):g}; lengths vary by 0 to 2 of their mean")
 
 
-def _cached_tokens(isl: int | np.ndarray, cached: float | np.ndarray) -> np.ndarray:
+def _cached_tokens(isl: np.ndarray, cached: float | np.ndarray) -> np.ndarray:
     """Cached tokens of each prompt: at least one token is computed."""
-    tokens, part = np.asarray(isl, float), np.asarray(cached, float)
-    if not np.all((part >= 0.0) & (part <= tokens)):
+    part = np.asarray(cached, float)
+    if not np.all((part >= 0.0) & (part <= isl)):
         raise ProblemError(
-            f"cached is {np.max(part):g} of a prompt of {np.min(tokens):g} tokens; give 0 to "
-            f"{np.min(tokens):g} tokens, or a share such as 0.5"
+            f"cached is {np.max(part):g} of a prompt of {np.min(isl):g} tokens; give 0 to "
+            f"{np.min(isl):g} tokens, or a share such as 0.5"
         )
-    return np.minimum(np.where(part < 1.0, np.floor(part * tokens), part), tokens - 1.0)
+    return np.minimum(np.where(part < 1.0, np.floor(part * isl), part), isl - 1.0)
 
 
 _LOADED: Mapping[str, Callable[[Steps, np.ndarray, Requests], Load]] = {

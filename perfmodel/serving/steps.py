@@ -7,7 +7,7 @@ steps.decode(np.array([1, 64]), np.array([1024, 4096])).total      # seconds of 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 
 import numpy as np
@@ -107,7 +107,7 @@ class Steps:
         prompts, tokens, past = np.broadcast_arrays(
             np.asarray(prompts, float), np.asarray(tokens, float), np.asarray(past, float)
         )
-        batching = self.of.engine.batching
+        batching, share = self.of.engine.batching, tokens / (tokens + past)
         pieces = np.ceil(tokens / batching.tokens) if batching.chunked else np.ones_like(tokens)
         tokens, past = tokens / pieces, past + (pieces - 1.0) / 2.0 * tokens / pieces
         steps = np.ceil(prompts * tokens / np.maximum(batching.tokens, tokens))
@@ -115,7 +115,8 @@ class Steps:
         turns = self.turns(batch * tokens)
         layers = self.layers(batch * tokens / turns).times(turns)
         parts = [layers, self.head(batch), self.prompts(batch, tokens, past)]
-        return self._step(parts, batch * tokens, batch, prompt=True).times(steps * pieces)
+        step = self._step(parts, batch * tokens, batch, prompt=True).times(steps * pieces)
+        return step.beside(self.encoding(batch).times(steps * share))
 
     def mixed(
         self, batch: np.ndarray, past: np.ndarray, prompts: np.ndarray, tokens: np.ndarray,
@@ -134,7 +135,35 @@ class Steps:
             self.decoding(batch / turns, past).times(turns),
             self.prompts(prompts, tokens, before),
         ]
-        return self._step(parts, work, batch + prompts, prompt=True)
+        step = self._step(parts, work, batch + prompts, prompt=True)
+        return step.beside(self.encoding(prompts).times(tokens / (tokens + before)))
+
+    @cached_property
+    def _encoder(self) -> Steps | None:
+        """The encoder of the prompts' images; None where they have none."""
+        encoder = self.of.encoder if self.of.images else None
+        return None if encoder is None else Steps(encoder)
+
+    def encoding(self, prompts: np.ndarray) -> Times:
+        """The encoder's passes over the images of `prompts` prompts, together, before their first
+        step; a fraction of a prompt takes that fraction of its time. Without images it has no
+        lines."""
+        image, prompts = self.of.image, np.asarray(prompts, float)
+        if self._encoder is None:
+            return Times((), *[np.zeros((0, len(prompts)))] * 3)
+        counts = np.maximum(np.ceil(prompts), 1.0)
+        passes = counts * self.of.images * image.tiles
+        times = self._encoder.passes(passes, np.full_like(passes, image.rows))
+        return times.times(prompts / counts)
+
+    def passes(self, count: np.ndarray, rows: np.ndarray) -> Times:
+        """`count` passes of an encoder over `rows` rows each, with gaps and launches; lines are
+        named after the encoder."""
+        work = count * rows
+        parts = [self.layers(work), self.head(work), self.prompts(count, rows, 0.0 * rows)]
+        body = self._launched(beside(parts), self.of.engine.prefill)
+        lines = (replace(line, name=f"encoder {line.name}") for line in body.lines)
+        return replace(body, lines=tuple(lines))
 
     def verify(self, batch: np.ndarray, past: np.ndarray, tokens: int) -> Times:
         """`tokens` of each sequence at once, after its cache: the verification of drafts."""
@@ -163,19 +192,24 @@ class Steps:
         """Kernels with gaps, launches, sends between stages, and the engine's host time."""
         turns = self.turns(tokens)
         body = self._overlap(beside(parts), turns, FABRIC_UNITS if prompt else 0.0)
+        engine = self.of.engine
+        host = engine.prefill if prompt else self.of.setting(1).stack.host
+        pieces = [self._launched(body, host, turns)]
+        if self.of.pipeline > 1:
+            pieces.append(self.sends(tokens))
+        engine_s = engine.host_seconds(sequences, shared=self.of.tensor > 1)
+        pieces.append(Times.exactly(Line("engine", HOST, HOST), engine_s))
+        return beside(pieces)
+
+    def _launched(self, body: Times, host: str, turns: np.ndarray | float = 1.0) -> Times:
+        """Kernels with gaps, and what the device waits for their launches."""
         launches = body.launches * turns
         gaps = launches * self.gap_seconds
         device = body.total + gaps
-        host = hosts.load(self.of.engine.prefill if prompt else self.of.setting(1).stack.host)
-        waits = np.maximum(launches * host.forward_seconds - device, 0.0)
-        pieces = [body, Times.exactly(Line("gaps", HOST, HOST), gaps + np.zeros(len(tokens)))]
+        waits = np.maximum(launches * hosts.load(host).forward_seconds - device, 0.0)
+        pieces = [body, Times.exactly(Line("gaps", HOST, HOST), gaps + np.zeros(len(device)))]
         if np.any(waits):
             pieces.append(Times.exactly(Line("launches", HOST, HOST), waits))
-        if self.of.pipeline > 1:
-            pieces.append(self.sends(tokens))
-        engine = self.of.engine
-        engine_s = engine.host_seconds(sequences, shared=self.of.tensor > 1)
-        pieces.append(Times.exactly(Line("engine", HOST, HOST), engine_s))
         return beside(pieces)
 
     def sends(self, tokens: np.ndarray) -> Times:
@@ -393,12 +427,15 @@ def _problem(
             batch, heads, 1, seq, keys, width, kind.latent.kv_rank, causal=True, dtype=setup.dtype,
             kv_dtype=cache_type, keys_only=True,
         )  # fmt: skip
+    if not kind.causal and kind.chunk:  # chunks are sequences of their own
+        size = np.minimum(seq, kind.chunk)
+        batch, seq, keys = batch * -(-seq // size), size, size
     kv_heads = max(kind.kv_heads // setup.tensor, 1)
     v_width = None if kind.value_width == kind.score_width else kind.value_width
     window = reach if reach and not decoding and np.any(seq > reach) else None
     return Attention(
-        batch, heads, kv_heads, seq, keys, kind.score_width, v_width, causal=True, window=window,
-        dtype=setup.dtype, kv_dtype=cache_type,
+        batch, heads, kv_heads, seq, keys, kind.score_width, v_width, causal=kind.causal,
+        window=window, dtype=setup.dtype, kv_dtype=cache_type,
     )  # fmt: skip
 
 

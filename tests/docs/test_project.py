@@ -131,10 +131,10 @@ def test_no_skips_makes_a_skip_a_failure(tmp_path):
     (tmp_path / "test_module.py").write_text(
         "import pytest\npytest.importorskip('nowhere_installed')\ndef test_nothing(): pass\n"
     )
-    command = [sys.executable, "-m", "pytest", "-q", "-ra", "-p", "no:cacheprovider", "-n", "1"]
+    command = [sys.executable, "-m", "pytest", "-q", "-ra", "-p", "no:cacheprovider"]
     plain, counted = (
         subprocess.run([*command, *more], cwd=tmp_path, capture_output=True, text=True, check=False)
-        for more in ((), ("--no-skips", "--continue-on-collection-errors"))
+        for more in ((), ("-n", "1", "--no-skips", "--continue-on-collection-errors"))
     )
     assert plain.returncode == 0
     assert all(reason in plain.stdout for reason in ("no such data", "nowhere_installed"))

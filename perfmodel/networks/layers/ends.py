@@ -1,13 +1,15 @@
-"""The layers before and after the blocks: embeddings, norms, heads, the loss."""
+"""The layers before and after the blocks: embeddings, norms, heads, projectors, the loss."""
 
 from __future__ import annotations
 
+from perfmodel.networks.images import Patches, Projector
 from perfmodel.networks.layers.layer import Layer
 from perfmodel.networks.network import SelfAttention
 from perfmodel.networks.operations.embedding import Embedding
 from perfmodel.networks.operations.linear import Linear
 from perfmodel.networks.operations.loss import Loss
-from perfmodel.networks.operations.maps import Dropout, activation
+from perfmodel.networks.operations.maps import Dropout, Learned, Map, Pass, activation
+from perfmodel.networks.operations.norm import Norm
 from perfmodel.networks.value import Value, Weight
 
 # Per cent of tokens that BERT predicts (1810.04805, section 3.1).
@@ -34,11 +36,27 @@ def embedding(layer: Layer, first: SelfAttention, *, shared: bool = False) -> No
         layer.one(Dropout("embedding dropout", setting, x))
 
 
+def patch_embedding(layer: Layer, of: Patches) -> None:
+    """Patches of pixels through a product; learned positions, a norm."""
+    network, setting = layer.network, layer.setting
+    pixels = layer.value("pixels", of.values)
+    x = layer.one(Linear("patch embedding", setting, pixels, network.hidden, of.bias))
+    learned = network.positions + of.extra
+    if learned:
+        x = layer.one(Learned("positions", setting, x, (learned, network.hidden)))
+    if network.embedding_norm:
+        layer.norm("embedding norm", x)
+
+
 def head(layer: Layer) -> None:
-    """Final norm, logits and loss; or BERT's heads."""
+    """Final norm, logits and loss; or BERT's heads; or an encoder's projectors."""
     network, setting, x = layer.network, layer.setting, layer.x
     if network.final_norm:
         x = layer.norm("final norm", x)
+    for i, projector in enumerate(
+        each for part in network.projectors for each in [part] * part.repeat
+    ):
+        _project(layer, projector, x, f"projector {i + 1}" if i else "projector")
     if network.head == "none":
         return
     if network.head in ("pooler", "pretraining"):
@@ -52,6 +70,38 @@ def head(layer: Layer) -> None:
     logits = _logits(layer, x)
     if setting.training and setting.loss:
         layer.add(Loss("loss", setting, logits, network.hidden))
+
+
+def _project(layer: Layer, projector: Projector, x: Value, name: str) -> None:
+    """Groups of rows side by side, or their means, through products. Devices split the last two."""
+    setting, group = layer.setting, projector.merge**2
+    if not projector.norm_joined:
+        x = _projector_norm(layer, projector, x, name)
+    if projector.pooled:
+        layer.add(Map(f"{name} mean", setting, (x,), (Pass("add", writes=0),)))
+    cols = x.cols if projector.pooled else x.cols * group
+    x = Value(f"{name} in", max(x.rows // group, 1), cols, x.dtype)
+    if projector.norm_joined:
+        x = _projector_norm(layer, projector, x, name)
+    last = len(projector.widths) - 1
+    for i, columns in enumerate(projector.widths):
+        split = {last - 1: "out", last: "in"}.get(i, "") if last else ""
+        if split == "out":
+            columns = layer.share("columns of the projector", columns, layer.tensor, "tensor")
+        label = f"{name} {i + 1}"
+        x = layer.one(Linear(label, setting, x, columns, projector.bias, split=split))
+        if projector.plain <= i < last:
+            x = layer.one(activation(f"{label} act", setting, x, projector.activation, None))
+    if last:
+        layer.joined(x, name)
+
+
+def _projector_norm(layer: Layer, projector: Projector, x: Value, name: str) -> Value:
+    """The norm before the products, where there is one."""
+    if projector.norm == "none":
+        return x
+    bias = projector.norm == "layernorm"
+    return layer.one(Norm(f"{name} norm", layer.setting, x, projector.norm, bias))
 
 
 def _pooler(layer: Layer, x: Value) -> None:

@@ -15,7 +15,7 @@ from perfmodel.algorithms.rowwise import VARIANTS
 from perfmodel.networks.operations.operation import Gradients, Operation, Unary
 from perfmodel.networks.recorder import Recorder
 from perfmodel.networks.setting import Setting
-from perfmodel.networks.value import Value, gradient_of
+from perfmodel.networks.value import Value, Weight, gradient_of
 
 _MASK = "int8"
 
@@ -260,3 +260,22 @@ class Repeat(Unary):
         x = self.x
         copy = Rowwise("pointwise", x.rows, x.cols, x.dtype, outputs=self.times)
         to.run(self.name, "pointwise", copy, {"X": x}, {"Y": self.outputs[0]})
+
+
+@dataclass(frozen=True)
+class Learned(Unary):
+    """A learned tensor added to all rows, or a learned scale of each column; it stays in caches."""
+
+    shape: tuple[int, int]
+    """Rows and columns of the tensor; a scale has one row."""
+
+    @property
+    def weights(self) -> tuple[Weight, ...]:
+        """The tensor."""
+        kind: Literal["vector", "embedding"] = "vector" if self.shape[0] == 1 else "embedding"
+        return (Weight(f"{self.name}.weight", self.shape, kind),)
+
+    def forward(self, to: Recorder) -> None:
+        """One kernel."""
+        passes = (Pass("mul_scalar" if self.shape[0] == 1 else "add_scalar"),)
+        chain(to, self.name, "pointwise", passes, (self.x,), self.outputs)

@@ -11,7 +11,7 @@ import math
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -54,7 +54,9 @@ class Site:
 
 
 def simulate(steps: Steps, arrivals: Arrivals) -> Outcome:
-    """Serve the requests. Raises `ProblemError` for one that does not fit by itself."""
+    """Serve the requests, each with the deployment's images. Raises `ProblemError` for one that
+    does not fit by itself."""
+    arrivals = replace(arrivals, inputs=arrivals.inputs + steps.of.image_tokens)
     return run(site(steps, arrivals), arrivals)
 
 

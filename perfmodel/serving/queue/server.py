@@ -29,6 +29,9 @@ class Plan(NamedTuple):
     """Requests whose prompts run, and how many of their tokens."""
     decodes: bool
     """Whether decoding requests go on."""
+    starts: float = 0.0
+    """Prompts that begin in it and whose images are encoded; of one that is partly cached, the
+    rest."""
 
 
 class Server:
@@ -51,7 +54,7 @@ class Server:
         self._shared: dict[int, list[int]] = {}
         self._running: dict[int, int] = {}
         self._past = self._count = 0
-        self._freed = False
+        self._freed, self._starts = False, 0.0
         self._ends: list[tuple[int, int]] = []
         self._needs = [0] * pool.block
 
@@ -84,15 +87,15 @@ class Server:
 
     def plan(self, *, hold: bool = False) -> Plan:
         """The next step; `hold` keeps prompts waiting."""
-        self._freed = False
+        self._freed, self._starts = False, 0.0
         if self.batching.mixed:
             self._freed = self._make_room()
             chunks = [] if hold else self._chunks(self.decoding, admits=not self._freed)
-            return Plan(chunks, self.decoding > 0)
+            return Plan(chunks, self.decoding > 0, self._starts)
         chunks = [] if hold else self._chunks(0, admits=True)
         if not chunks:
             self._freed = self._make_room()
-        return Plan(chunks, not chunks and self.decoding > 0)
+        return Plan(chunks, not chunks and self.decoding > 0, self._starts)
 
     def _chunks(self, used: int, *, admits: bool) -> list[tuple[int, int]]:
         """Prompts of a step, of whose tokens some are used."""
@@ -120,6 +123,7 @@ class Server:
             if not size or not self._admit(i, pieces, left):
                 break
             heappop(self.waiting)
+            self._starts += left / (self._inputs[i] + self._made[i])
             chunks.append((i, size))
             room -= size
         return chunks
@@ -222,7 +226,8 @@ class Server:
         tokens = sum(size for _, size in plan.chunks)
         before = sum(size * self._before(i) for i, size in plan.chunks) / tokens
         decoding = self.decoding if plan.decodes else 0
-        return self.table.mixed(decoding, past, len(plan.chunks), tokens, before)
+        step = self.table.mixed(decoding, past, len(plan.chunks), tokens, before)
+        return step + self.table.encoding.at(plan.starts)
 
     def _before(self, i: int) -> int:
         """Tokens of a prompt that are in the cache."""

@@ -1,6 +1,6 @@
 """The time of a step by what it holds, as a table that is predicted once and then looked up.
 
-    step = max(device, launches) + host + sends
+    step = max(device, launches) + host + sends + encoding(prompts that begin)
     device = layers(T) + head(B) + decode attention(n, L) + prompt attention(c, q, p) + gaps
 
 T tokens of B sequences: n decode, each with L tokens cached on average, and c prompts bring q new
@@ -82,6 +82,8 @@ class StepTable:
     """Around a step without prompts."""
     prompt: Host = field(default_factory=Host)
     """Around a step with prompts."""
+    encoding: Curve = field(default_factory=lambda: Curve([0.0, 1.0], [0.0, 0.0]))
+    """Passes of the encoder, by the prompts that begin in a step."""
     stream: float = 0.0
     """Seconds in which a sequence's token is streamed to its client; no step is shorter than those
     of its sequences."""
@@ -186,6 +188,7 @@ def tabulated(steps: Steps, longest: int, most: int) -> StepTable:
         (*(axis.tolist() for axis in axes), (attention.total / (c * q)).reshape([*map(len, axes)])),
         around(kernels + decoding.launches, steps.of.setting(1).stack.host),
         around(kernels + attention.launches, engine.prefill),
+        Curve([0.0, *axes[0].tolist()], [0.0, *steps.encoding(axes[0]).total.tolist()]),
         engine.stream_seconds * steps.of.together,
     )
 
