@@ -34,13 +34,13 @@ def closed_loop(table: pd.DataFrame) -> pd.DataFrame:
     runs = predict_table(table[table["load"] == "concurrency"])
     runs = runs[(runs["reason"] == "") & runs["metric"].isin(_METRICS)]
     off = (runs["predicted"] / runs["value"]).map(math.log)
-    held = off.copy()
+    misses = off.copy()
     for engine in engines().values():
         rows = fitting_rows(table, engine.name, first=True)
         if names_of(engine, first=True) and len(rows.asked):
-            misses = left_out(rows, engine, "half", first=True)
-            held.loc[rows.table.index[~np.isnan(misses)]] = misses[~np.isnan(misses)]
-    return runs.assign(off=off, held=held)
+            errors = left_out(rows, engine, "half", first=True)
+            misses.loc[rows.table.index[~np.isnan(errors)]] = errors[~np.isnan(errors)]
+    return runs.assign(off=off, held=misses)
 
 
 def summary(runs: pd.DataFrame) -> Iterator[tuple[str, str, int, float, float]]:

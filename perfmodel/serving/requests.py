@@ -367,8 +367,8 @@ def _check_rate(steps: Steps, rate: float, top: float) -> None:
 def resident_limit(steps: Steps, req: Requests, *, whole: bool = False) -> np.ndarray:
     """Maximum concurrent requests of a group, with half of their output on average, or with the
     `whole`, which some engines reserve."""
-    whole = whole or steps.of.engine.batching.reserves
-    lengths = (req.isl + (req.osl if whole else req.osl // 2)).astype(int)
+    answers = req.osl if whole or steps.of.engine.batching.reserves else req.osl // 2
+    lengths = (req.isl + answers).astype(int)
     has = memory(steps.of)
     fits = {length: fitting_batch(steps.of, length, has=has) for length in set(lengths.tolist())}
     for isl, osl, length in zip(req.isl, req.osl, lengths.tolist(), strict=True):
