@@ -93,7 +93,7 @@ def fitting_batches(
     """Sequences of each length that fit."""
 
     def answer(plan: Deployment, has: Memory, size: int) -> tuple[int, float]:
-        size += plan.image_tokens
+        plan, size = plan.reading(size)
         return fitting_batch(plan, size, has=has), sequence_bytes(plan, size)
 
     return _fitting(deployments, tokens, ("tokens", "sequences", "each"), refused, answer)

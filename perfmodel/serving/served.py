@@ -100,8 +100,9 @@ class Served(Result):
 
     @property
     def isl(self) -> Annotated[int, Column("isl", when=DIFFERS)]:
-        """Tokens of a prompt (ISL), without those of its images."""
-        return int(self.load.requests.isl[self.place]) - self.image_tokens
+        """Tokens of a prompt (ISL), without those of its images; those that an encoder reads."""
+        read = self.of.encoded if self.of.network.frames is None else 0
+        return read or int(self.load.requests.isl[self.place]) - self.image_tokens
 
     @property
     def image_tokens(self) -> Annotated[int, Column("image tokens", when=DIFFERS)]:
@@ -248,9 +249,30 @@ def serve(
     """
     if steps.of.network.patches is not None:
         raise ProblemError(f"{steps.of.network.name} makes no token after token; serve a decoder")
-    prompt = np.asarray(isl, float) + steps.of.image_tokens
     totals = np.atleast_1d(np.asarray(sizes, dtype=float))
     _check(kind, statistic, totals, {"isl": isl, "osl": osl}, vary)
+    positions = steps.of.network.positions
+    if steps.of.network.frames is not None and np.max(np.add(isl, osl)) > positions:
+        raise ProblemError(
+            f"{steps.of.network.name} has {positions} positions for start tokens and their answer, "
+            f"fewer than {np.max(np.add(isl, osl))}; give --isl 4 --osl 200"
+        )
+    lengths = np.broadcast_to(isl, totals.shape).tolist()
+    if len(set(lengths)) > 1 and steps.of.network.encoder:  # each has a pass of its own length
+        parts = np.broadcast_arrays(totals, isl, osl, cached, vary)
+        return [
+            served
+            for size, i, o, c, v in zip(*(part.tolist() for part in parts), strict=True)
+            for served in serve(
+                steps, kind, [size], int(i), int(o), cached=c, vary=v, statistic=statistic,
+                spread=spread,
+            )
+        ]  # fmt: skip
+    if steps.of.network.encoder:
+        deployment, first = steps.of.reading(int(lengths[0]))
+        steps, prompt = Steps(deployment), np.full_like(totals, first)
+    else:
+        prompt = np.asarray(isl, float) + steps.of.image_tokens
     copies = steps.of.copies
     loads = totals / copies if kind == "rate" else np.ceil(totals / copies)
     groups = _groups(steps.of, kind, loads)

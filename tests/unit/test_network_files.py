@@ -68,7 +68,7 @@ def stack(draw, least):
 @st.composite
 def network(draw):
     return Network(
-        draw(line), draw(whole), draw(whole), draw(stack(1)), draw(stack(0)),
+        draw(line), draw(whole), draw(whole), draw(stack(1)), draw(stack(0)), None, None, (),
         draw(st.sampled_from(["layernorm", "rmsnorm"])), draw(flag), draw(st.integers(0, 9999)),
         draw(st.integers(0, 3)), draw(flag), draw(flag), draw(flag),
         draw(st.sampled_from(["language", "pretraining", "pooler", "none"])), draw(flag),

@@ -27,12 +27,18 @@ from perfmodel.networks.network import (
     SelfAttention,
     State,
 )
+from perfmodel.networks.sound import Frames
 
 _DOCUMENT: Mapping[str, Any] = yamltable.read(Path(__file__).with_name("declared.yaml"))
 FAMILIES = tuple(_DOCUMENT["families"])
 """Names of the declared families."""
 _KINDS = {word: kind for kind, words in _DOCUMENT["kinds"].items() for word in words}
-_PARTS: Mapping[str, type] = {"latent": Latent, "indexer": Indexer, "state": State}
+_PARTS: Mapping[str, type] = {
+    "latent": Latent,
+    "indexer": Indexer,
+    "state": State,
+    "frames": Frames,
+}
 _INNER = ("mlp", "moe")
 """Layers that are an inner layer alone, where a layer is one part."""
 _TYPES = {"int": "a whole number", "bool": "true or false", "float": "a number"}

@@ -56,8 +56,10 @@ class Site:
 def simulate(steps: Steps, arrivals: Arrivals) -> Outcome:
     """Serve the requests, each with the deployment's images. Raises `ProblemError` for one that
     does not fit by itself."""
-    arrivals = replace(arrivals, inputs=arrivals.inputs + steps.of.image_tokens)
-    return run(site(steps, arrivals), arrivals)
+    longest, _ = steps.of.reading(round(float(np.mean(arrivals.inputs))))
+    prompts = [steps.of.reading(tokens)[1] for tokens in arrivals.inputs.tolist()]
+    arrivals = replace(arrivals, inputs=np.array(prompts))
+    return run(site(Steps(longest), arrivals), arrivals)
 
 
 def site(steps: Steps, arrivals: Arrivals) -> Site:
