@@ -14,7 +14,7 @@ from perfmodel.hardware import System
 
 DeviceKnown = Literal["fitted", "sibling", "unseen"]
 LibraryKnown = Literal["fitted", "assumed"]
-LinkKnown = Literal["fitted", "unseen"]
+LinkKnown = Literal["fitted", "sibling", "unseen"]
 Number = TypeVar("Number")
 Name = TypeVar("Name")
 
@@ -31,7 +31,8 @@ class CollectiveKnown(Result):
     """`fitted`: the fit includes collectives of this library; `assumed`: another library stands
     in."""
     link: LinkKnown
-    """`fitted`: a link between devices in one node; `unseen`: PCIe and networks, without measured
+    """`fitted`: the fit includes collectives over this generation of link; `sibling`: over another
+    of its generations; `unseen`: PCIe, networks and links of other makers, without measured
     runs."""
 
 

@@ -80,18 +80,18 @@ class _Answers:
             np.full(n, _NONE, dtype=object) for _ in range(3)
         )
         self.terms: dict[str, np.ndarray] = {}
-        self.known = np.full(n, self._knowledge(fitted=True), dtype=object)
+        self.known = np.full(n, self._knowledge(None), dtype=object)
         self.assumptions: dict[str, None] = dict.fromkeys(system.notes)
 
     def fill(self, index: np.ndarray, ranks: int, local: int | None) -> None:
         """Predict the collectives at `index`, which all have the same ranks."""
-        links = route(self.system, ranks, local)
+        links = route(self.system, ranks, local, self.problem.stride)
         if ranks == 1:
             return
         bytes_ = np.asarray(self.problem.bytes, dtype=np.float64)[index]
         exchange = Exchange(self.problem.op, links, bytes_)
         self.sent[index] = exchange.sent_bytes
-        knowledge = self._knowledge(fitted=links.on_fabric)
+        knowledge = self._knowledge(links)
         self._assume(links)
         methods, choice = self._choose(exchange)
         for i, method in enumerate(methods):
@@ -100,7 +100,7 @@ class _Answers:
                 part = Exchange(exchange.op, links, bytes_[mask])
                 terms = times.terms(method, part, self.machine)
                 terms = self._call_terms(method, terms, part.bytes)
-                self._put(index[mask], method, terms, knowledge)
+                self._put(index[mask], method, terms, knowledge, links)
 
     def _call_terms(self, method: Method, terms: times.Terms, bytes_: np.ndarray) -> times.Terms:
         """The terms of an eager call: a copy of the buffer, and what the host takes beyond the
@@ -112,15 +112,13 @@ class _Answers:
         host = call - times.total(base)
         return {**base, "host": np.maximum(host, 0.0)}
 
-    def _knowledge(self, *, fitted: bool) -> CollectiveKnown:
-        """The level of knowledge about links, which depends on whether the constants were fitted to
-        them."""
+    def _knowledge(self, links: Route | None) -> CollectiveKnown:
+        """The level of knowledge, which depends on whether the constants were fitted to the
+        links."""
         device = self.machine.device
         # NCCL is taken for other makers' libraries.
         library = custom.family(self.library) if device.vendor == _MAKER else ""
-        return collectivespread.known(
-            device.slug, self.machine.architecture, library, link_fitted=fitted
-        )
+        return collectivespread.known(device.slug, self.machine.architecture, library, links)
 
     def _choose(self, exchange: Exchange) -> tuple[list[Method], np.ndarray]:
         """The available methods, and the library's choice for each size."""
@@ -141,8 +139,9 @@ class _Answers:
         return [*methods, *(method for method, _ in kernels)], choice
 
     def _put(
-        self, index: np.ndarray, method: Method, terms: times.Terms, knowledge: CollectiveKnown
-    ) -> None:
+        self, index: np.ndarray, method: Method, terms: times.Terms, knowledge: CollectiveKnown,
+        links: Route,
+    ) -> None:  # fmt: skip
         """Store the results of the collectives at `index`, which all use one method."""
         names = list(terms)
         seconds = times.total(terms)
@@ -152,7 +151,7 @@ class _Answers:
         self.limiter[index] = np.array(names, dtype=object)[largest]
         for name, values in terms.items():
             self.terms.setdefault(name, np.zeros(len(self.seconds)))[index] = values
-        low, high = collectivespread.ends(knowledge, method)
+        low, high = collectivespread.ends(knowledge, method, links)
         self.low[index], self.high[index] = seconds * np.exp(low), seconds * np.exp(high)
         for i in index:
             self.known[i] = knowledge

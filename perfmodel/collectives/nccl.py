@@ -9,7 +9,7 @@ actual time from 64 KB to 8 MB; `times` predicts the actual time.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -28,7 +28,7 @@ class Method:
     """How a collective is carried out."""
 
     algorithm: str
-    """ring, tree, nvls, nvls-tree, pairwise, one-shot, two-shot, multimem."""
+    """ring, tree, nvls, nvls-tree, collnet, pairwise, one-shot, two-shot, multimem."""
     protocol: Protocol
     """LL: a flag with every 4 bytes; LL128: a flag with every 120; Simple: whole chunks with a
     handshake; pull: loads from peers' memory between barriers; push: stores to it, values being
@@ -68,6 +68,10 @@ def methods(op: str, route: Route, dtype: str, architecture: str) -> list[Method
             choices.append(Method("nvls", "Simple"))
         elif not route.one_node and op == "all-reduce":
             choices.append(Method("nvls-tree", "Simple"))
+            if route.reduces:
+                choices.append(Method("nvls", "Simple"))
+    if op == "all-reduce" and route.reduces:
+        choices.append(Method("collnet", "Simple"))
     return choices
 
 
@@ -76,7 +80,9 @@ def expected(
 ) -> np.ndarray:
     """NCCL's expected seconds of a method for `bytes_` bytes."""
     if method.algorithm in ("nvls", "nvls-tree"):
-        return _nvls(op, route, bytes_, architecture)
+        return _nvls(method, op, route, bytes_, architecture)
+    if method.algorithm == "collnet":
+        return _collnet(route, bytes_)
     ring = method.algorithm == "ring"
     rate = _bus_bytes_per_s(method, route, architecture)
     if ring:
@@ -108,6 +114,12 @@ def nvls_rounds(route: Route, bytes_: np.ndarray, architecture: str) -> np.ndarr
     """Rounds in which every channel and rank sends one chunk through the switch."""
     chunks = nvls_chunks(route, bytes_, architecture)
     return np.asarray(np.ceil(bytes_ / (_nvls_streams(route, architecture) * chunks)))
+
+
+def tree_passes(route: Route) -> int:
+    """How often a buffer leaves a node in a tree over nodes: once to the other of two, else up and
+    down (NCCL 2.27, tuning.cc: bwInter over 2 beyond two nodes)."""
+    return 1 if route.ranks == 2 * route.node_ranks else 2
 
 
 def _nvls_streams(route: Route, architecture: str) -> int:
@@ -166,7 +178,46 @@ def hops(method: Method, op: str, route: Route) -> list[tuple[float, Crossing]]:
     ]
 
 
-def _nvls(op: str, route: Route, bytes_: np.ndarray, architecture: str) -> np.ndarray:
+def collnet_seconds(route: Route) -> float:
+    """Seconds of hops of CollNet: to the rank with the adapter and back, in a node with a switch
+    at once, else along a chain; and once through the switches between nodes."""
+    facts, ranks = table()["collnet"], route.node_ranks
+    seconds = facts["network_us"]
+    if ranks > 1 and route.inner.level.topology == "switch":
+        seconds += 2 * (facts["direct_us"] + (ranks - 1) * facts["peer_us"])
+    else:
+        seconds += 2 * (ranks - 1) * facts["chain_us"]
+    return float(seconds * _MICRO)
+
+
+def _collnet(route: Route, bytes_: np.ndarray) -> np.ndarray:
+    share = table()["bandwidth_share"]
+    rates = [item.bytes_per_s * share["network"] for item in route.network]
+    inverse = 1 / network_bytes_per_s(route, rates)
+    if route.node_ranks > 1:
+        inner = route.inner
+        inverse = max(inverse, 2 / (inner.bytes_per_s * share[inner.level.medium]))
+    return np.asarray(collnet_seconds(route) + bytes_ * inverse)
+
+
+def network_bytes_per_s(route: Route, rates: Sequence[float]) -> float:
+    """Bytes a second of a buffer that switches between nodes add up: each adapter sends its share
+    once. `rates` are those of an adapter at each level.
+
+    A leaf switch with room for a number of reductions has so many of a node's adapters at work,
+    unless each adapter has a switch of its own (rails).
+    """
+    leaf = route.network[0]
+    adapters = min(leaf.doors, route.node_ranks)
+    if leaf.level.reductions is not None and leaf.level.topology != "rails":
+        adapters = min(adapters, leaf.level.reductions.value)
+    doors = [adapters, *(item.doors for item in route.network[1:])]
+    return min(rate * count for rate, count in zip(rates, doors, strict=True))
+
+
+def _nvls(
+    method: Method, op: str, route: Route, bytes_: np.ndarray, architecture: str
+) -> np.ndarray:
     facts = table()
     inner = route.inner
     rate = inner.bytes_per_s * facts["bandwidth_share"]["fabric"]
@@ -174,8 +225,12 @@ def _nvls(op: str, route: Route, bytes_: np.ndarray, architecture: str) -> np.nd
     latency = facts["nvls_us"]
     if op != "all-reduce":
         rate *= (inner.fan - 1) / inner.fan
-    for item in route.outer:
-        share = facts["bandwidth_share"][item.level.medium]
-        rate = min(rate, item.bytes_per_s * share * item.doors)
-        latency += 2 * math.log2(item.fan) * facts["nvls_network_us"]
+    shares = [item.bytes_per_s * facts["bandwidth_share"]["network"] for item in route.network]
+    if shares and method.algorithm == "nvls":
+        latency += facts["nvls_sharp_us"]
+        rate = min(rate, network_bytes_per_s(route, shares))
+    elif shares:
+        for item, share in zip(route.network, shares, strict=True):
+            latency += 2 * math.log2(item.fan) * facts["nvls_network_us"]
+            rate = min(rate, share * item.doors / tree_passes(route))
     return np.asarray(latency * _MICRO + bytes_ / rate)

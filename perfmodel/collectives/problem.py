@@ -46,6 +46,9 @@ class Collective:
     """How many of them are in one node; None: nodes are filled."""
     dtype: str = "bf16"
     """Type of the elements; a switch reduces only some types."""
+    stride: int = 1
+    """Devices from one rank to the next. Those between them have exchanges of their own at the same
+    time, with which they share what leaves a leaf switch."""
 
     def __post_init__(self) -> None:
         if self.op not in OPS:
@@ -55,6 +58,7 @@ class Collective:
         _check_least("ranks", self.ranks, 1)
         if self.ranks_per_node is not None:
             _check_least("ranks per node", self.ranks_per_node, 1)
+        _check_least("stride", self.stride, 1)
         if np.any(np.asarray(self.ranks) > MOST_RANKS):
             raise ProblemError(f"{np.max(self.ranks)} ranks are more than {MOST_RANKS:,}")
         if self.op == "send-receive" and np.any(np.asarray(self.ranks) > 2):

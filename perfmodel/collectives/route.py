@@ -7,6 +7,10 @@ group once.
 Bytes may enter a group through all of its devices, so the rate of a ring is the least of B₁, f₁·B₂,
 f₁·f₂·B₃ ... (NCCL's bus bandwidth is min(B₁, ΣB₂)). Bridges of a host are shared: bytes enter a
 group there at the rate of one device.
+
+Leaf switches and a spine are two levels of one network. Of r ranks on a leaf switch one has its
+next neighbour beyond it, so that a ring has r shares of the links to the spine; an all-to-all sends
+(P − r)/(P − 1) of its bytes over them, and each rank has one share.
 """
 
 from __future__ import annotations
@@ -73,6 +77,21 @@ class Route:
         """The levels outside the innermost one."""
         return self.crossings[1:]
 
+    @property
+    def network(self) -> tuple[Crossing, ...]:
+        """The levels between nodes: leaf switches and what joins them."""
+        return tuple(item for item in self.crossings if item.level.medium == "network")
+
+    @property
+    def node_ranks(self) -> int:
+        """Ranks of one node."""
+        return self.network[0].inside if self.network else self.ranks
+
+    @property
+    def reduces(self) -> bool:
+        """Whether every switch between nodes adds up what they send."""
+        return bool(self.network) and all(item.level.reduces for item in self.network)
+
     @cached_property
     def medium(self) -> str:
         """The slowest kind of link: fabric, pcie or network."""
@@ -89,28 +108,30 @@ class Route:
         return all(item.level.medium != "network" for item in self.crossings)
 
 
-def route(system: System, ranks: int, ranks_per_node: int | None = None) -> Route:
+def route(system: System, ranks: int, ranks_per_node: int | None = None, stride: int = 1) -> Route:
     """The links among `ranks` devices of a system, with `ranks_per_node` in each node, or full
-    nodes.
+    nodes, and `stride` devices from one to the next.
 
     Raises `SizeError` for more ranks than devices, and for ranks that do not fill groups of equal
     size.
     """
     try:
-        return _route(system, ranks, ranks_per_node)
+        return _route(system, ranks, ranks_per_node, stride)
     except SizeError as error:
-        sizes: dict[str, Any] = {"ranks": ranks, "ranks_per_node": ranks_per_node}
+        sizes: dict[str, Any] = {
+            "ranks": ranks, "ranks_per_node": ranks_per_node, "stride": stride,
+        }  # fmt: skip
         raise error.those(lambda name, size: _route(system, **{**sizes, name: size})) from None
 
 
-def _route(system: System, ranks: int, ranks_per_node: int | None) -> Route:
+def _route(system: System, ranks: int, ranks_per_node: int | None, stride: int) -> Route:
     if ranks > system.devices:
         span = ranks_per_node or 1
         raise SizeError(
             f"{system.slug} joins {system.devices:,} devices, not {ranks:,}",
             {"ranks": [system.devices // span * span]},
         )
-    groups = _groups(system, ranks, ranks_per_node)
+    groups = _groups(system, ranks, ranks_per_node, stride)
     crossings: list[Crossing] = []
     span = 1
     for level, size in zip(system.levels, groups, strict=True):
@@ -121,8 +142,9 @@ def _route(system: System, ranks: int, ranks_per_node: int | None) -> Route:
     return Route(ranks, tuple(crossings))
 
 
-def _groups(system: System, ranks: int, ranks_per_node: int | None) -> list[int]:
-    """Number of ranks within one group of each level."""
+def _groups(system: System, ranks: int, ranks_per_node: int | None, stride: int) -> list[int]:
+    """Number of ranks within one group of each level; of a leaf switch, ranks that are as dense as
+    in its nodes."""
     node = system.node_devices
     if ranks_per_node is not None and not 1 <= ranks_per_node <= min(node, ranks):
         raise SizeError(
@@ -130,11 +152,17 @@ def _groups(system: System, ranks: int, ranks_per_node: int | None) -> list[int]
             f"there are {ranks} ranks",
             {"ranks_per_node": [n for n in range(1, min(node, ranks) + 1) if ranks % n == 0]},
         )
-    sizes = []
+    sizes: list[int] = []
     for level in system.levels:
         size = min(level.devices.value, ranks)
-        if ranks_per_node is not None and level.medium != "network":
-            size = min(size, ranks_per_node)
+        if level.medium != "network":
+            size = min(size, ranks_per_node or size)
+        elif level is not system.levels[-1]:
+            sparse = max(node // (ranks_per_node or node), stride)
+            inner = sizes[-1] if sizes else 1
+            size = max(min(level.devices.value // sparse, ranks) // inner, 1) * inner
+            while size > inner and ranks % size:  # leaves of equal size
+                size -= inner
         sizes.append(size)
     if sizes[-1] < ranks:
         raise ProblemError(

@@ -5,6 +5,7 @@ With P ranks, n bytes, s successive messages of a rank, and links at rate B (`ro
     ring       start + s·α + sent/B + (n/P)/C          each message waits for the one before
     tree       start + 2·(chains + log₂ N)·α + 2n/B    two trees, up and down (Sanders et al. 2009)
     nvls       start + rounds·P·λ + (1 + 1/P)·n/B      sends n, and its share of the sums
+    collnet    start + α + max(2(g − 1)/g·n/B, n/(g·N))  in a node of g, and between nodes
     pairwise   start + (1 + (P − 1)/2)·α + sent/B      LL: one α more for each 4 KiB of a message
                start + max(sent/B + chunks/C, 2n/C)    Simple: the last chunks are copied out
     one-shot   start + β + (P − 1)·n/B                 reads every buffer
@@ -219,21 +220,43 @@ def _waits(method: Method, exchange: Exchange, machine: Machine, table: str) -> 
 
 def _nvls(method: Method, exchange: Exchange, machine: Machine) -> Terms:
     """Through the switch, to which a rank sends everything and its share of the sums; between nodes
-    a tree, with a share of the data on each network adapter."""
+    a tree, or switches that add up, with a share of the data on each network adapter."""
     inner = exchange.route.inner
     level, rate = inner.level.name, machine.rate(inner) / (1 + 1 / inner.fan)
     rounds = nccl.nvls_rounds(exchange.route, exchange.bytes, machine.architecture)
     hops = rounds * inner.fan * inner.level.latency.si
-    for item in exchange.route.outer:
-        hops += 2 * math.log2(item.fan) * machine.hop("Simple", item)
-        beyond = machine.rate(item) * item.doors
+    network, rates = exchange.route.network, [machine.rate(x) for x in exchange.route.network]
+    if network and method.algorithm == "nvls":
+        hops += nccl.table()["nvls_sharp_us"] * _MICRO
+        beyond = nccl.network_bytes_per_s(exchange.route, rates)
         if beyond < rate:
-            level, rate = item.level.name, beyond
+            level, rate = network[0].level.name, beyond
+    elif network:
+        for item, share in zip(network, rates, strict=True):
+            hops += 2 * math.log2(item.fan) * machine.hop("Simple", item)
+            beyond = share * item.doors / nccl.tree_passes(exchange.route)
+            if beyond < rate:
+                level, rate = item.level.name, beyond
     return {
         "start": np.asarray(machine.start("switch_start", exchange.route)),
         "hops": hops,
         level: exchange.bytes / rate,
     }
+
+
+def _collnet(method: Method, exchange: Exchange, machine: Machine) -> Terms:
+    """Sums of a node's ranks, each on the rank with its adapter; the sum over nodes by their
+    switches; and back. Chunks pass all three at once."""
+    route, inner = exchange.route, exchange.route.inner
+    hops = nccl.collnet_seconds(route)
+    rates = [machine.rate(item) for item in route.network]
+    times = {route.network[0].level.name: exchange.bytes / nccl.network_bytes_per_s(route, rates)}
+    if route.node_ranks > 1:
+        sent = exchange.bytes * float(counted("all-reduce", route.node_ranks).sent)
+        times[inner.level.name] = sent / machine.rate(inner)
+    level = max(times, key=lambda name: float(np.max(times[name])))
+    start = machine.start("simple_start", route)
+    return {"start": np.asarray(start), "hops": np.asarray(hops), level: times[level]}
 
 
 def _pairwise(method: Method, exchange: Exchange, machine: Machine) -> Terms:
@@ -242,6 +265,9 @@ def _pairwise(method: Method, exchange: Exchange, machine: Machine) -> Terms:
     outermost = route.crossings[-1]
     message = exchange.message_bytes
     hop = machine.hop("LL", outermost)
+    on_rails = exchange.op == "all-to-all" and any(
+        item.level.topology == "rails" for item in route.network
+    )
     if method.protocol == "LL":
         # In each hop, one channel moves a line for each of its threads.
         lines = np.maximum(message / (LINE_BYTES * THREADS) - 1.0, 0.0)
@@ -250,8 +276,12 @@ def _pairwise(method: Method, exchange: Exchange, machine: Machine) -> Terms:
         start, hops = machine.start("simple_start", route), np.asarray(0.0)
     times = {}
     for item in route.crossings:
-        peers = item.inside * item.fan - item.inside
-        times[item.level.name] = exchange.sent_bytes * peers / (ranks - 1) / machine.rate(item)
+        # Adapters and the host's lanes carry all that leaves their group, links of a node its own.
+        reach = item.inside * item.fan if item.level.medium == "fabric" else ranks
+        volume = exchange.sent_bytes * (reach - item.inside) / (ranks - 1)
+        if on_rails and item.level.medium != "network":  # bytes for other nodes pass here, too
+            volume = exchange.bytes * (item.fan - 1) / item.fan
+        times[item.level.name] = volume / machine.rate(item)
     level = max(times, key=lambda name: float(np.max(times[name])))
     if method.protocol == "LL":
         return {"start": np.asarray(start), "hops": hops, level: times[level]}
@@ -333,6 +363,7 @@ _METHODS: dict[str, Callable[[Method, Exchange, Machine], Terms]] = {
     "tree": _tree,
     "nvls": _nvls,
     "nvls-tree": _nvls,
+    "collnet": _collnet,
     "pairwise": _pairwise,
     "one-shot": _one_shot,
     "two-shot": _two_shot,

@@ -47,7 +47,8 @@ _HEAD = """\
 _SPREAD_HEAD = """\
 # How far collectives lay from their prediction that the constants had not seen: 10th and 90th
 # percentile of ln(measured / predicted), by algorithm and protocol. fitted: their library, kind of
-# collective or number of ranks left out; unseen: their device, as wide both ways. Written by
+# collective or number of ranks left out; links: the same over one generation of link; unseen: their
+# device, and so its generation, as wide both ways. Written by
 # python -m perfmodel.fitting.collectives.
 """
 
@@ -165,7 +166,13 @@ def spread_of(
     """The table of ranges: devices and libraries seen, percentiles by algorithm and protocol."""
     labels = (predicted["chosen"] + " " + predicted["protocol"]).to_numpy(object)
     weight = np.square(weights(table))
-    ends = _ends(labels, weight, [f for f in found if f.axis not in ("device", "source")])
+    others = [f for f in found if f.axis not in ("device", "source")]
+    ends = _ends(labels, weight, others)
+    generations = _generations(table)
+    links = {
+        name: _lists(_ends(np.where(generations == name, labels, ""), weight, others))
+        for name in sorted(set(generations))
+    }
     unseen = _even(_ends(labels, weight, [f for f in found if f.axis == "device"]))
     common = [name for name in ends if name in unseen]
     wider = float(np.median([np.ptp(unseen[name]) / np.ptp(ends[name]) for name in common]))
@@ -177,17 +184,27 @@ def spread_of(
         "architectures": sorted({architecture_of(load(d)).name for d in table["device"].unique()}),
         "libraries": sorted(table["library"].unique()),
         "fitted": _lists(ends),
+        "links": links,
         "unseen": _lists(unseen),
     }
+
+
+def _generations(table: pd.DataFrame) -> np.ndarray:
+    """The generation of each row's link between devices."""
+    names = np.full(len(table), "", dtype=object)
+    for part in asked(table):
+        names[part.rows] = part.system.levels[0].generation
+    return names
 
 
 def _ends(labels: np.ndarray, weight: np.ndarray, folds_: Sequence[Fold]) -> dict[str, np.ndarray]:
     """10th and 90th percentile of ln(measured / predicted) by family, over folds.
 
-    A fold does not count for a family if it leaves out more than 3/4 of its rows.
+    A fold does not count for a family if it leaves out more than 3/4 of its rows, nor a row without
+    a label.
     """
     result = {}
-    for label in sorted(set(labels)):
+    for label in sorted({*labels} - {""}):
         misses: list[np.ndarray] = []
         weights_: list[np.ndarray] = []
         for fold in folds_:

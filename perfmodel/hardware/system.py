@@ -8,6 +8,7 @@ of the levels before it. Bandwidth is one device's, in one direction.
 
 from __future__ import annotations
 
+import re
 from dataclasses import field
 from typing import Annotated, Literal
 
@@ -16,7 +17,8 @@ from perfmodel.frozen import dataclass
 from perfmodel.hardware.blocks import Link
 from perfmodel.hardware.facts import Bandwidth, Count, Duration, Label, Line, Sourced
 
-Topology = Literal["switch", "mesh", "ring", "pairs", "host-bridge"]
+_GENERATION = re.compile(r"[^\d,]*\d*")
+Topology = Literal["switch", "rails", "mesh", "ring", "pairs", "host-bridge"]
 Medium = Literal["fabric", "pcie", "network"]
 
 
@@ -50,27 +52,37 @@ class SystemLevel:
     devices: Count
     """Devices that it joins, those of inner levels included."""
     topology: Topology
-    """switch: any two at the full rate; mesh: a separate link to each other device, the only one
-    for that pair; ring: neighbours only; pairs: links within pairs only; host-bridge: through the
-    host's bridges, which all devices share."""
+    """switch: any two at the full rate; rails: a switch for each adapter of a node, which bytes for
+    other adapters reach through the node's own links; mesh: a separate link to each other device,
+    the only one for that pair; ring: neighbours only; pairs: links within pairs only; host-bridge:
+    through the host's bridges, which all devices share."""
     bandwidth_per_direction: Bandwidth
     """One device's bandwidth in one direction, over all its links at this level."""
     latency: Duration
     """Latency of one message of eight bytes with its flag, from one device's registers to
     another's."""
     reduces_in_switch: Flag | None = None
-    """Whether the switch sums data from devices and multicasts data to them."""
+    """Whether the switch sums data from devices and multicasts data to them (NVLink SHARP; between
+    nodes SHARP)."""
+    reductions: Count | None = None
+    """Reductions that one switch carries at once; absent: one on each port."""
     peer_access: Flag | None = None
     """False where devices cannot read each other's memory, so that bytes pass through host memory;
     absent: they can."""
     oversubscription: Ratio | None = None
-    """Bandwidth of the devices over that of the links above them; absent: 1."""
+    """Bandwidth of the groups that this level joins over that of its links between them; absent:
+    1."""
 
     @property
     def bytes_per_s(self) -> float:
         """One device's bandwidth in one direction, divided by the oversubscription."""
         shared = 1.0 if self.oversubscription is None else self.oversubscription.value
         return self.bandwidth_per_direction.si / shared
+
+    @property
+    def generation(self) -> str:
+        """The kind of link with its number: NVLink 4 of "NVLink 4 through NVSwitch"."""
+        return _GENERATION.match(self.label).group()  # type: ignore[union-attr]
 
     @property
     def reduces(self) -> bool:
@@ -89,6 +101,8 @@ class SystemHost:
 
     link: Link
     """From the host to a device."""
+    memory_bandwidth: Bandwidth | None = None
+    """Bandwidth of the host's memory, of all its sockets."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,6 +146,11 @@ class System:
         """Devices of one node: those joined without a network."""
         node_levels = [level for level in self.levels if level.medium != "network"]
         return node_levels[-1].devices.value if node_levels else 1
+
+    @property
+    def leaves(self) -> bool:
+        """Whether its network has leaf switches, which other levels join."""
+        return sum(level.medium == "network" for level in self.levels) > 1
 
     def level(self, name: str) -> SystemLevel | None:
         """The level with that name; None where there is none."""

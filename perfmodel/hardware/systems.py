@@ -2,16 +2,14 @@
 
 Files are in systems/ of each folder of PERFMODEL_PATH, and in systems/ of each folder of device
 specs. Packages bring folders under the entry point `perfmodel.systems` too. The name of a device is
-also a system: the one made of the links in its own spec (`of_device`).
+also a system: the one made of the links in its own spec (`of_device`). Behind a name stand the
+network's variants: dgx-h100+rails=32+oversubscribed=4 (`variants`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from perfmodel import plugins, yamlfile
 from perfmodel.catalogue import Catalogue, is_path
@@ -20,7 +18,8 @@ from perfmodel.errors import ProblemError, SpecError, UnknownName
 from perfmodel.hardware import catalogue, specfile
 from perfmodel.hardware.device import Device
 from perfmodel.hardware.levels import Level
-from perfmodel.hardware.system import Flag, Medium, System, SystemLevel, Topology
+from perfmodel.hardware.system import Medium, System, SystemLevel, Topology
+from perfmodel.hardware.variants import varied
 
 FOLDER = "systems"
 """Subfolder for systems in a folder of device specs or of PERFMODEL_PATH."""
@@ -62,8 +61,16 @@ names = SYSTEMS.names
 def load(name_or_path: str | Path) -> System:
     """The system with this slug, alias or file; else the system of a device with that name.
 
-    Raises `UnknownName`, with the nearest names, or `SpecError` for a file that cannot be used.
+    Raises `UnknownName`, with the nearest names, `SpecError` for a file that cannot be used, or
+    `ProblemError` for a variant that the system does not have.
     """
+    name, *variants = str(name_or_path).split("+")
+    if not variants or Path(name_or_path).exists():
+        return _load(name_or_path)
+    return varied(_load(name), variants)
+
+
+def _load(name_or_path: str | Path) -> System:
     try:
         return SYSTEMS.load(name_or_path)
     except UnknownName as error:
@@ -92,7 +99,8 @@ def is_system(path: str | Path) -> bool:
 
 
 def is_named(name: str) -> bool:
-    """Whether a name is a system file, by path, slug or alias."""
+    """Whether a name is a system file, by path, slug or alias, variants apart."""
+    name = name if Path(name).exists() else name.split("+")[0]
     if is_path(name):
         return is_system(name)
     try:
@@ -159,33 +167,6 @@ def of_device(device: Device, topology: Topology | None = None) -> System:
     return system
 
 
-def by_one_door(system: System) -> System:
-    """The system whose nodes are entered by one adapter at a time."""
-    return _change_network(system, {"topology": "host-bridge"})
-
-
-def without_gpudirect(system: System) -> System:
-    """The system with adapters that do not reach the devices' memory: what leaves a node is written
-    to the host's memory and read from there, over one link of the host for the whole node."""
-    staging = {"peer_access": Flag(value=False, source=(), status="derived")}
-    lanes = _change_network(by_one_door(system), staging)
-    rate = system.host.link.bandwidth_per_direction if system.host else None
-    if rate is None:
-        return lanes
-    return _change_network(lanes, {"bandwidth_per_direction": rate}, least=rate.si)
-
-
-def _change_network(system: System, changes: Mapping[str, Any], *, least: float = 0.0) -> System:
-    """The system with changes to its network levels of more than `least` bytes a second."""
-    levels = tuple(
-        replace(level, **changes)
-        if level.medium == "network" and level.bandwidth_per_direction.si > least
-        else level
-        for level in system.levels
-    )
-    return replace(system, levels=levels)
-
-
 def _level(level: Level, name: str, topology: Topology | None) -> dict[str, object]:
     """A link of a device's spec as a level of a system's file."""
     medium, shape, count = _LINKS[name]
@@ -217,7 +198,6 @@ def _device(name: str) -> Device | None:
 __all__ = [
     "System",
     "SystemLevel",
-    "by_one_door",
     "is_named",
     "is_system",
     "load",
@@ -225,5 +205,4 @@ __all__ = [
     "names",
     "of_device",
     "validate_file",
-    "without_gpudirect",
 ]

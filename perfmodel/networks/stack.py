@@ -102,6 +102,8 @@ class Stack:
     pass."""
     one_adapter: bool = False
     """Whether weights in shards (ZeRO 3) enter a node through one adapter."""
+    zero: int = 0
+    """ZeRO stage of its recipes, for rows of a table that name none."""
     packed_fill: dict[int, float] = field(default_factory=dict, hash=False)
     """Share of a row that one sequence fills where it packs pretraining sequences, by the row's
     length."""

@@ -16,6 +16,7 @@ from perfmodel.collectives import Collective
 from perfmodel.errors import SizeError
 from perfmodel.graph.tree import Tree
 from perfmodel.hardware import Device, System, systems
+from perfmodel.hardware.variants import by_one_adapter
 from perfmodel.networks.dispatching import exchange_ends, sends
 from perfmodel.networks.networktime import Held
 from perfmodel.networks.recorder import Exchanged
@@ -26,8 +27,9 @@ from perfmodel.training.plan import Plan
 _ROUND = ("all-gather", "reduce-scatter")
 
 
-Ask = Callable[[str, float, int, int], Tree]
-"""(operation, bytes of the whole tensor, ranks, ranks in one node) → time."""
+Ask = Callable[[str, float, int, int, int], Tree]
+"""(operation, bytes of the whole tensor, ranks, ranks in one node, devices from one rank to the
+next) → time."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,16 @@ class Fabric:
     def ranks(self, axis: str) -> tuple[int, int]:
         """Ranks of an axis, and how many of them are in one node."""
         plan = self.plan
+        copies = {"data": plan.copies, "expert-data": plan.expert_copies}
+        ranks = copies[axis] if axis in copies else int(getattr(plan, axis))
+        local = max(min(self.node_devices // self.stride(axis), ranks), 1)
+        while ranks % local:  # groups of equal size
+            local -= 1
+        return ranks, local
+
+    def stride(self, axis: str) -> int:
+        """Devices from one rank of an axis to the next."""
+        plan = self.plan
         inner = plan.expert <= plan.data
         strides = {
             "tensor": 1,
@@ -57,12 +69,7 @@ class Fabric:
             "expert-data": plan.expert * (plan.tensor if inner else 1),
             "pipeline": plan.tensor * plan.context * plan.data,
         }
-        copies = {"data": plan.copies, "expert-data": plan.expert_copies}
-        ranks = copies[axis] if axis in copies else int(getattr(plan, axis))
-        local = max(min(self.node_devices // strides[axis], ranks), 1)
-        while ranks % local:  # groups of equal size
-            local -= 1
-        return ranks, local
+        return strides[axis]
 
     def take(self, op: str, tensor_bytes: float, axis: str) -> Tree:
         """Time of an exchange along an axis."""
@@ -78,7 +85,9 @@ class Fabric:
             assert self.ask is not None
             if op == "send-receive":
                 ranks, local = 2, min(local, 2)
-            self.asked[key] = self.ask(op, tensor_bytes, ranks, local)
+            # Which ranks share a leaf switch matters where the network has some.
+            stride = self.stride(axis) if self.system and self.system.leaves else 1
+            self.asked[key] = self.ask(op, tensor_bytes, ranks, local, stride)
         return self.asked[key]
 
     def seconds(self, one: Exchanged, product_seconds: float) -> float:
@@ -118,14 +127,16 @@ def fabric(plan: Plan, device: Device, system: System | None = None) -> Fabric:
             {"devices": [copy * n for n in range(max(copies - 3, 1), copies + 1)]},
         )
     if plan.zero == 3 and plan.setting.stack.one_adapter:
-        target = systems.by_one_door(target)
+        target = by_one_adapter(target)
     return Fabric(plan, target.node_devices, partial(_taken, Held(target)), target)
 
 
 @lru_cache(maxsize=4096)
-def _taken(key: Held[System], op: str, tensor_bytes: float, ranks: int, local: int) -> Tree:
+def _taken(
+    key: Held[System], op: str, tensor_bytes: float, ranks: int, local: int, stride: int
+) -> Tree:
     """Time of a collective on a system."""
-    problem = Collective(op, round(tensor_bytes), ranks, local)
+    problem = Collective(op, round(tensor_bytes), ranks, local, stride=stride)
     return exchange(op, problem.seconds_on(key.device))
 
 

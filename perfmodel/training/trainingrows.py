@@ -52,7 +52,7 @@ def plan_of(row: Row) -> Asked:
         accumulation=1 if is_pass else accumulation,
         sequence=mesh["tensor"] > 1 and _splits_sequence(cells, stack),
         chunks=cells.whole("chunks") or _chunks(cells, network, stack, mesh["pipeline"]),
-        zero=cells.whole("zero") or 0,
+        zero=_zero(cells, stack, mesh["data"] * mesh["context"]),
         recompute=str(cells.usual("recompute", "none", "not said")),
         dtype=_DTYPES.get(str(row["dtype"]), str(row["dtype"])),
         stack=stack,
@@ -154,6 +154,14 @@ def _splits_sequence(cells: Cells, stack: str) -> bool:
         return bool(cells.row["sequence_parallel"])
     default = load_stack(stack).splits_sequence
     return bool(cells.usual("sequence_parallel", default, f"as {stack} does")) if default else False
+
+
+def _zero(cells: Cells, stack: str, copies: int) -> int:
+    """The ZeRO stage of a row, or that of the stack's recipes where there are copies."""
+    default = load_stack(stack).zero if copies > 1 else 0
+    if not default or not cells.missing("zero"):
+        return cells.whole("zero") or 0
+    return int(cells.usual("zero", default, f"as {stack}'s recipes"))
 
 
 def _kernel(cells: Cells) -> str:

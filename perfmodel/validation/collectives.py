@@ -21,6 +21,7 @@ from perfmodel.errors import PerfmodelError, TableError, UnknownName
 from perfmodel.hardware import System, systems
 from perfmodel.hardware import load as load_device
 from perfmodel.hardware.system import Topology
+from perfmodel.hardware.variants import through_one_host_link
 from perfmodel.table import reading
 from perfmodel.table.layout import Layout
 from perfmodel.validation.judging import Fields
@@ -144,7 +145,7 @@ def _asked(table: pd.DataFrame, rows: np.ndarray) -> Asked:
     row: Any = part.iloc[0]
     system = system_of(row["device"], row["system"], row["topology"])
     if not part["gpudirect"].fillna(value=True).all():
-        system = systems.without_gpudirect(system)
+        system = through_one_host_link(system)
     library, note = _library(row["library"], row["version"])
     if part[["ranks", "bytes"]].isna().any(axis=None):
         raise TableError("row without ranks or bytes")
@@ -176,7 +177,7 @@ def system_of(device: str, system: str = "", topology: str = "") -> System:
 
     Raises `UnknownName` for an unknown device, system or topology.
     """
-    if system and system in systems.names():
+    if system.split("+")[0] in systems.names():
         return systems.load(system)
     link = re.split(r"[^a-z]", topology.lower())[0]
     if link not in _TOPOLOGIES:

@@ -198,7 +198,7 @@ def linked(monkeypatch, node_devices=8, rate=RATE):
     """Every exchange takes its bytes over one rate, whoever takes part; those that were asked."""
     asked = []
 
-    def ask(op, tensor_bytes, ranks, near):
+    def ask(op, tensor_bytes, ranks, near, _stride):
         asked.append((op, tensor_bytes, ranks))
         each = tensor_bytes * (ranks - 1) / ranks / rate
         return exchange("all-reduce", (each, 0.9 * each, 1.1 * each))

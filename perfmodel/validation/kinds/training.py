@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from perfmodel.errors import PerfmodelError
 from perfmodel.hardware import Device, System, systems
 from perfmodel.hardware import load as load_device
+from perfmodel.hardware.variants import through_one_host_link
 from perfmodel.table import reading
 from perfmodel.table.layout import Layout
 from perfmodel.training.metrics import value
@@ -86,7 +87,7 @@ def _system(device: Device, row: Mapping[str, Any]) -> System | None:
     """The device's usual system where its adapters do not reach the devices' memory."""
     if row.get("gpudirect") is not False:
         return None
-    return systems.without_gpudirect(systems.usual(device))
+    return through_one_host_link(systems.usual(device))
 
 
 def _cell_value(cell: Any) -> Any:
