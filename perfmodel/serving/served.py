@@ -23,6 +23,7 @@ import numpy as np
 from perfmodel import yamltable
 from perfmodel.columns import DIFFERS, SOME, Column, Result, Row
 from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.networks.network import Network
 from perfmodel.quantities import shown
 from perfmodel.serving import disaggregated, requests
 from perfmodel.serving.clients import STATISTICS
@@ -251,28 +252,19 @@ def serve(
         raise ProblemError(f"{steps.of.network.name} makes no token after token; serve a decoder")
     totals = np.atleast_1d(np.asarray(sizes, dtype=float))
     _check(kind, statistic, totals, {"isl": isl, "osl": osl}, vary)
-    positions = steps.of.network.positions
-    if steps.of.network.frames is not None and np.max(np.add(isl, osl)) > positions:
-        raise ProblemError(
-            f"{steps.of.network.name} has {positions} positions for start tokens and their answer, "
-            f"fewer than {np.max(np.add(isl, osl))}; give --isl 4 --osl 200"
-        )
+    if steps.of.network.frames is not None:
+        _check_text(steps.of.network, int(np.max(np.add(isl, osl))))
     lengths = np.broadcast_to(isl, totals.shape).tolist()
-    if len(set(lengths)) > 1 and steps.of.network.encoder:  # each has a pass of its own length
-        parts = np.broadcast_arrays(totals, isl, osl, cached, vary)
+    if steps.of.network.encoder and len(set(lengths)) > 1:  # each has a pass of its own length
+        columns = [each.tolist() for each in np.broadcast_arrays(totals, isl, osl, cached, vary)]
         return [
-            served
-            for size, i, o, c, v in zip(*(part.tolist() for part in parts), strict=True)
-            for served in serve(
-                steps, kind, [size], int(i), int(o), cached=c, vary=v, statistic=statistic,
-                spread=spread,
-            )
+            serve(steps, kind, [size], tokens, answer, cached=part, vary=share,
+                  statistic=statistic, spread=spread)[0]
+            for size, tokens, answer, part, share in zip(*columns, strict=True)
         ]  # fmt: skip
-    if steps.of.network.encoder:
-        deployment, first = steps.of.reading(int(lengths[0]))
-        steps, prompt = Steps(deployment), np.full_like(totals, first)
-    else:
-        prompt = np.asarray(isl, float) + steps.of.image_tokens
+    kept, first = steps.of.reading(lengths[0])
+    steps = steps if kept is steps.of else Steps(kept)
+    prompt = np.asarray(isl, float) + (first - lengths[0])
     copies = steps.of.copies
     loads = totals / copies if kind == "rate" else np.ceil(totals / copies)
     groups = _groups(steps.of, kind, loads)
@@ -290,6 +282,15 @@ def serve(
         )
         for i, size in enumerate(totals)
     ]
+
+
+def _check_text(network: Network, tokens: int) -> None:
+    """Raise `ProblemError` where a decoder beside sound has fewer positions than tokens."""
+    if tokens > network.positions:
+        raise ProblemError(
+            f"{network.name} has {network.positions} positions for start tokens and their answer, "
+            f"fewer than {tokens}; give --isl 4 --osl 200"
+        )
 
 
 def _check(
