@@ -34,13 +34,20 @@ class Segment:
         """Operations with a backward pass."""
         return tuple(op for op in self.operations if op.setting.gradients != "none")
 
-    @cached_property
+    @property
     def forward(self) -> Recorder:
         """The forward pass of one layer."""
-        tape = Recorder(f"{self.name}, forward")
+        return self._forward[0]
+
+    @cached_property
+    def _forward(self) -> tuple[Recorder, dict[str, Recorder]]:
+        """The forward pass of one layer, whole and by operation."""
+        tape, parts = Recorder(f"{self.name}, forward"), dict[str, Recorder]()
         for operation in self.operations:
+            first = len(tape.nodes)
             operation.forward(tape)
-        return tape
+            parts[operation.name] = tape.part(operation.name, first)
+        return tape, parts
 
     @cached_property
     def backward(self) -> Recorder:
@@ -49,7 +56,7 @@ class Segment:
         The gradients of a tensor that several operations read are summed. The gradient of a tensor
         that no operation of the layer reads comes from the next layer.
         """
-        tape = Recorder(f"{self.name}, backward")
+        tape = Recorder(f"{self.name}, backward", forward=self._forward[1])
         if not self.active:
             return tape
         gathers: set[str] = set()  # inputs that were gathered again
