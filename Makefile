@@ -79,7 +79,7 @@ gpu-day: ## Where a GPU is: check, measure, calibrate and count: make gpu-day OU
 docs: $(VENV)/.ready ## Run the documents' examples again and write their output and charts in place
 	$(BIN)/python tests/transcripts.py
 	$(BIN)/python tests/notebooks.py
-	$(BIN)/python -m perfmodel.render.heldout docs/accuracy.md
+	$(BIN)/python tests/heldoutchart.py docs/accuracy.md
 
 # Only changed pages are read anew, but all are written: the menu is in each of them. Sphinx reports a
 # fault when it reads the page, so after a failure it reads all of them again.
@@ -94,7 +94,7 @@ fit: $(VENV)/.ready ## Fit the constants to a measured-run table: make fit DATA=
 scoreboard: $(VENV)/.ready ## Score the model on a measured-run table: make scoreboard DATA=runs.parquet
 	@test -n "$(DATA)" || { echo "say which measured runs: make scoreboard DATA=runs.parquet" >&2; exit 2; }
 	$(BIN)/python -m perfmodel.validation.scoreboard $(DATA) --readme README.md
-	$(BIN)/python -m perfmodel.render.heldout docs/accuracy.md
+	$(BIN)/python tests/heldoutchart.py docs/accuracy.md
 
 fuzz: $(VENV)/.ready ## Run 100,000 whole commands on good and damaged input: make fuzz INPUTS=1000 SEED=7
 	$(BIN)/python tests/fuzz --inputs $(INPUTS) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))

@@ -47,8 +47,6 @@ class Column:
     """On a terminal, cells may be broken into lines of at least this many characters; 0: never."""
     rank: int = 0
     """If a terminal lacks room, the highest ranks are dropped first; 0 always stays."""
-    brief: Column | None = None
-    """A shorter form for a narrow terminal."""
     style: Callable[[Row], str] | None = None
     """Style of a cell on a terminal, in rich's syntax ("bold", "yellow"); "" is plain."""
     when: str | Callable[[Sequence[Row]], bool] = ""
@@ -126,13 +124,6 @@ def span(row: Row) -> str:
     """A row's range, "1.2 µs to 3.4 µs"; "" without one."""
     low, high = row["low_us"], row["high_us"]
     return "" if low in (None, high) else f"{shown(low, 'time')} to {shown(high, 'time')}"
-
-
-def around(row: Row) -> str:
-    """A row's range as the distances of its ends from the time: -14% +30%; "" without a range."""
-    if row["low_us"] in (None, row["high_us"]):
-        return ""
-    return " ".join(f"{row[end] / row['time_us'] - 1:+.0%}" for end in ("low_us", "high_us"))
 
 
 RANGE = Column("range", span, number=False, key="low_us", scale=1e6)

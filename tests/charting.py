@@ -4,8 +4,9 @@ import math
 
 from perfmodel.hardware import load
 from perfmodel.render.chart import save
+from perfmodel.render.dots import WARNING
 from perfmodel.render.labels import Box, text_inches
-from perfmodel.render.roofline import WARNING, roofline_chart
+from perfmodel.render.roofline import roofline_chart
 from perfmodel.render.roofs import Kernel, roofs
 
 H100 = load("h100-sxm")

@@ -88,20 +88,17 @@ def calibrate(asked: Asked, drawing: Curves, shown: Printed) -> None:
 def _draw(readings: Readings, drawing: Curves, prefix: str) -> None:
     """Charts of bandwidth and latency by working set."""
     from perfmodel.render.chart import SUFFIXES
-    from perfmodel.render.workingset import bandwidth_chart, latency_chart
+    from perfmodel.render.workingset import CHARTS, curve_chart
 
     suffix = Path(prefix).suffix if Path(prefix).suffix in SUFFIXES else ".svg"
     curves = {name: curve.points for name, curve in readings.curves.items()}
-    unit = "cores" if readings.kind == "cpu" else "units"
-    for name, chart, sizes in (
-        ("bandwidth", bandwidth_chart, [(n, total) for n, total, _ in readings.levels]),
-        ("latency", latency_chart, [(n, size) for n, _, size in readings.levels]),
-    ):
-        curve = next(c for c in curves if (c in ("latency", "gather")) == (name == "latency"))
+    title = f"{readings.name}, {readings.units} {'cores' if readings.kind == 'cpu' else 'units'}"
+    for what, (_, known) in CHARTS.items():
+        sizes = [(n, total if what == "bandwidth" else one) for n, total, one in readings.levels]
+        curve = next(name for name in curves if name in known)
         method = f"{readings.timestamp_utc[:10]}, {readings.curves[curve].method}"
-        title = f"{readings.name}, {readings.units} {unit}"
-        path = f"{prefix.removesuffix(suffix)}-{name}{suffix}"
-        drawing.save(chart(curves, sizes, title, method, drawing.page), path)
+        path = f"{prefix.removesuffix(suffix)}-{what}{suffix}"
+        drawing.save(curve_chart(what, curves, sizes, title, method, drawing.page), path)
 
 
 def _report(readings: Readings, spec: hardware.Device) -> Report:

@@ -26,7 +26,7 @@ from perfmodel.hardware import load
 from perfmodel.operators.grid import Grid
 from perfmodel.predict import predict, predict_arrays
 from perfmodel.prediction import Prediction
-from perfmodel.render.problem import spoken
+from perfmodel.render.problem import shared, spoken
 from perfmodel.render.roofline import MOST, roofline_chart
 from perfmodel.render.roofs import LEVELS, LINKS, Kernel, roofs
 
@@ -88,7 +88,8 @@ def roofline(grid: Grid, asked: Asked, drawing: Rooflines) -> None:
             dict.fromkeys(each.compute_type for each in problems if each.multiplied())
         )
         lines = [roofs(item, types, levels) for item in asked.device]
-        title = spoken(grid.operator.name, labels.fixed(problems[0]))
+        fields = shared(describe(problems[0], 0), grid.varying, grid.follows)
+        title = spoken(grid.operator.name, fields)
         chart = roofline_chart(lines, points, title=title, note=note, page=drawing.page)
     drawing.draw(lambda _page: chart)
     if note:
@@ -109,12 +110,6 @@ class _Labels:
         """The size along which kernels are joined by a line: the one with the most values."""
         counts = {name: len(values) for name, values in self.grid.sizes.items() if len(values) > 1}
         return max(counts, key=lambda name: counts[name], default=None)
-
-    def fixed(self, problem: Problem) -> dict[str, Any]:
-        """The values that all cases share."""
-        varying = self.grid.varying
-        hidden = {*varying, *(name for name, o in self.grid.follows.items() if o in varying)}
-        return {name: v for name, v in describe(problem, 0).items() if name not in hidden}
 
     def mark(
         self, prediction: Prediction, problem: Problem, schedule: str, kernel: str | None

@@ -190,11 +190,13 @@ class _Query:
         answer = replace(self._answer(chunks), operator=operator)
         shown.emit(report(answer, identity, self._question.quantities))
         if self._sample is not None:
-            from perfmodel.render.pareto import Front, pareto_chart
+            from perfmodel.render.pareto import pareto_chart
 
             x, y = self._names
-            front = Front(operator, x, y, answer.rows, self._sample.rows, answer.matched)
-            self._drawing.draw(partial(pareto_chart, front, identity))
+            self._drawing.draw(
+                partial(pareto_chart, operator, (x, y), answer.rows, self._sample.rows,
+                        answer.matched, identity)
+            )  # fmt: skip
 
 
 _EXAMPLES = {

@@ -34,7 +34,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from perfmodel.columns import DIFFERS, HIGH, SOME, Column, Result, around, columns_of, row_of, span
+from perfmodel.columns import DIFFERS, HIGH, SOME, Column, Result, columns_of, row_of, span
 from perfmodel.count.exchanges import Exchange
 from perfmodel.frozen import dataclass
 from perfmodel.graph.live import Memory
@@ -77,9 +77,7 @@ class Tree(Result):
     """Of a leaf the row of the table of ranges, the cause of its errors."""
     seconds: Annotated[float, Column("time", key="time_us", scale=1e6)]
     """Seconds of all its runs."""
-    low_seconds: Annotated[
-        float, Column("range", span, rank=2, brief=Column("range", around), key="low_us", scale=1e6)
-    ]
+    low_seconds: Annotated[float, Column("range", span, rank=2, key="low_us", scale=1e6)]
     """Low end of their 80 % range."""
     high_seconds: Annotated[float, HIGH]
     """High end of it."""

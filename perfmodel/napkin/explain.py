@@ -65,15 +65,15 @@ class Tiling:
 class Numbers:
     """A kernel on a device."""
 
-    memory: float
+    memory_elements: float
     """M: elements that fit in shared memory and registers."""
-    best: float | None
+    best_elements: float | None
     """H*: elements moved by the best tiles; None where there is no optimum."""
     best_tiles: Mapping[str, float]
     """The best tiles, not rounded."""
-    bound: float
-    """The lower bound in elements."""
-    granules: Mapping[str, int]
+    bound_elements: float
+    """The lower bound."""
+    divisibility: Mapping[str, int]
     """Number of which each axis's tile must be a multiple."""
     saturated: tuple[str, ...]
     """Axes whose best tile by the formula exceeds their extent."""

@@ -19,7 +19,6 @@ from perfmodel.render.labels import wrapped
 from perfmodel.render.page import Page, Palette, styled
 from perfmodel.render.report import Row
 from perfmodel.render.svg import document
-from perfmodel.render.ticks import plain_ticks
 from perfmodel.replacing import replacing
 
 if TYPE_CHECKING:
@@ -48,10 +47,8 @@ class Chart:
     """Layout."""
     marks: Mapping[str, Sequence[int]] = field(default_factory=dict, repr=False)
     """Rows that an artist shows, by the artist's id."""
-
-    def __post_init__(self) -> None:
-        """Write the ticks of log axes as plain numbers."""
-        plain_ticks(self.figure)
+    unplaced: Sequence[str] = field(default=(), repr=False)
+    """Labels without room."""
 
     def _repr_svg_(self) -> str:
         """The picture in a notebook."""

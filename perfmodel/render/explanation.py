@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any
 
-from perfmodel.columns import Column, row_of
 from perfmodel.napkin.explain import Explanation, KernelPage, Tiling
 from perfmodel.render.formats import latex, markdown
 from perfmodel.units import binary, seconds, si
@@ -239,19 +239,20 @@ def _numbers(explanation: Explanation, page: KernelPage, show: Writer) -> Iterat
     numbers = page.numbers
     assert numbers is not None
     dtype = explanation.case.dtype
-    yield f"M = {numbers.memory:,.0f} elements of {dtype} in a block's shared memory and registers"
-    if numbers.best is not None:
+    memory = f"{numbers.memory_elements:,.0f} elements of {dtype}"
+    yield f"M = {memory} in a block's shared memory and registers"
+    if numbers.best_elements is not None:
         tiles = ", ".join(
             f"{_tile(page, a, show)} = {t:,.0f}" for a, t in numbers.best_tiles.items()
         )
-        factor = numbers.best / numbers.bound
-        yield f"H* = {numbers.best:,.0f} elements{f' at {tiles}' if tiles else ''}"
-        yield f"lower bound {numbers.bound:,.0f} elements; H* is {factor:.3g}× that"
+        factor = numbers.best_elements / numbers.bound_elements
+        yield f"H* = {numbers.best_elements:,.0f} elements{f' at {tiles}' if tiles else ''}"
+        yield f"lower bound {numbers.bound_elements:,.0f} elements; H* is {factor:.3g}× that"
         if numbers.saturated:
             names = ", ".join(numbers.saturated)
             yield f"the best tile of {names} exceeds it: held whole, each tensor crosses once"
-    if numbers.granules:
-        rules = ", ".join(f"{_tile(page, a, show)} by {n}" for a, n in numbers.granules.items())
+    if numbers.divisibility:
+        rules = ", ".join(f"{_tile(page, a, show)} by {n}" for a, n in numbers.divisibility.items())
         yield f"divisibility (instruction shape, 128-byte lines): {rules}"
     for tiling in numbers.tilings:
         yield from _tiling(page, tiling, show)
@@ -269,79 +270,26 @@ def _tiling(page: KernelPage, tiling: Tiling, show: Writer) -> Iterator[str]:
     )
 
 
-def _text(expression: Any) -> Any:
-    """A formula, or each of a mapping, as text."""
-    if isinstance(expression, Mapping):
-        return {name: str(formula) for name, formula in expression.items()}
-    return str(expression)
-
-
-def _named(*names: str) -> Iterator[Column]:
-    return (Column(key=name) for name in names)
-
-
-_TILING = (
-    *_named("what", "tiles", "elements", "bytes", "factor", "shared_bytes", "register_bytes"),
-    *_named("threads", "stages"),
-    Column(key="time_us", of="seconds", scale=1e6),
-)
-_NUMBERS = (
-    Column(key="memory_elements", of="memory"),
-    Column(key="best_elements", of="best"),
-    Column(key="best_tiles"),
-    Column(key="bound_elements", of="bound"),
-    Column(key="divisibility", of="granules"),
-    Column(key="saturated"),
-    Column(key="tilings", of=lambda numbers: [row_of(each, _TILING) for each in numbers.tilings]),
-)
-_AXIS = (*_named("axis", "groupable", "streamable", "passes", "group_reason", "stream_reason"),)
-_TERM = (
-    Column(key="alpha", of=lambda term: str(term.alpha)),
-    Column(key="beta", of=lambda term: str(term.beta)),
-)
-_OPTIMUM = (
-    Column(key="tiles", of=lambda best: _text(best.tiles)),
-    Column(key="as_thin_as_allowed", of="vanishing"),
-    Column(key="terms", of=lambda best: [row_of(term, _TERM) for term in best.terms]),
-    Column(key="beta", of=lambda best: str(best.beta)),
-)
-_BOUND = (
-    Column(key="formula", of=lambda bound: str(bound.value)),
-    *_named("name", "order_only"),
-)
-
-
-def _formula(name: str) -> Column:
-    return Column(key=name, of=lambda page: page.formulas and _text(getattr(page.formulas, name)))
-
-
-_KERNEL = (
-    Column(key="steps", of="nest.steps"),
-    Column(key="grid", of="nest.grid"),
-    Column(key="stream", of="nest.stream"),
-    Column(
-        key="loops", of=lambda page: [{"depth": depth, "text": line} for depth, line in page.loops]
-    ),
-    Column(key="axes", of=lambda page: [row_of(each, _AXIS) for each in page.verdicts.values()]),
-    Column(key="note"),
-    *map(_formula, ("reads", "writes", "transfer", "memory")),
-    Column(key="optimum", of=lambda page: page.optimum and row_of(page.optimum, _OPTIMUM)),
-    Column(key="bound", of=lambda page: row_of(page.bound, _BOUND)),
-    Column(key="numbers", of=lambda page: page.numbers and row_of(page.numbers, _NUMBERS)),
-)
-_EXPLANATION = (
-    Column(key="algorithm", of="case.algorithm.name"),
-    *_named("about", "source", "schedule"),
-    Column(key="device", of=lambda explanation: explanation.device and explanation.device.slug),
-    Column(key="parameters", of="case.parameters"),
-    Column(key="sizes", of="case.sizes"),
-    Column(key="kernels", of=lambda each: [row_of(page, _KERNEL) for page in each.kernels]),
-)
-
-
 def as_json(explanation: Explanation) -> Iterator[str]:
-    """One JSON document."""
-    yield (
-        json.dumps({"schema_version": SCHEMA_VERSION} | row_of(explanation, _EXPLANATION), indent=1)
-        + "\n"
-    )
+    """One JSON document: what the explanation has, formulas as text."""
+    case, device = explanation.case, explanation.device
+    head: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "algorithm": case.algorithm.name}
+    head |= {"parameters": case.parameters, "sizes": case.sizes, "device": device and device.slug}
+    members = {name: value for name, value in _plain(explanation).items() if name not in head}
+    yield json.dumps(_plain(head) | members, indent=1) + "\n"
+
+
+_NOT_TOLD = ("case", "fused")
+"""Members that are told otherwise."""
+
+
+def _plain(value: Any) -> Any:
+    """Plain data: members of a class by their name, what is no number or text as text."""
+    if is_dataclass(value):
+        members = ((each.name, getattr(value, each.name)) for each in fields(value))
+        return {name: _plain(each) for name, each in members if name not in _NOT_TOLD}
+    if isinstance(value, Mapping):
+        return {str(name): _plain(each) for name, each in value.items()}
+    if isinstance(value, tuple | list | frozenset):
+        return [_plain(each) for each in value]
+    return value if isinstance(value, int | float | str | None) else str(value)

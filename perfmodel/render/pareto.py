@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,37 +23,27 @@ _NAMES = {
 _WIDE = 8.0  # an axis whose ends are farther apart is logarithmic
 
 
-@dataclass(frozen=True)
-class Front:
-    """The rows of a front in two quantities, and rows that they dominate."""
-
-    operator: str
-    """The operator of the sweep."""
-    x: str
-    """A column of the sweep."""
-    y: str
-    """Another column of the sweep."""
-    rows: Sequence[Row]
-    """The front."""
-    others: Sequence[Row] = ()
-    """All rows, or an even sample of them."""
-    matched: int = 0
-    """Number of rows in all."""
-
-
 def pareto_chart(
-    front: Front, identity: Sequence[str] = ("device",), page: Page | None = None
+    operator: str,
+    axes: tuple[str, str],
+    front: Sequence[Row],
+    others: Sequence[Row] = (),
+    matched: int = 0,
+    identity: Sequence[str] = ("device",),
+    page: Page | None = None,
 ) -> Chart:
-    """The front, with a colour and shape for each device; `identity` are columns that name a row.
+    """A front in two columns of a sweep, with a colour and shape for each device.
 
-    Raises `ProblemError` without rows, or if a quantity is no column of the rows.
+    `others` are all `matched` rows, or an even sample of them; `identity` are columns that name a
+    row. Raises `ProblemError` without rows, or if a quantity is no column of the rows.
     """
-    if not front.rows:
+    if not front:
         raise ProblemError("the front has no row, so there is nothing to draw")
-    for name in (front.x, front.y):
-        if name not in front.rows[0]:
+    for name in axes:
+        if name not in front[0]:
             raise ProblemError(f"{name!r} is not a column of the sweep, so it cannot be drawn")
-    ordered = sorted(front.rows, key=lambda row: (float(row[front.x]), -float(row[front.y])))
+    x, y = axes
+    ordered = sorted(front, key=lambda row: (float(row[x]), -float(row[y])))
     names = [name for name in identity if name != "device"]
     named = {round(i) for i in np.linspace(0, len(ordered) - 1, min(_NAMED, len(ordered)))}
     rows = [
@@ -64,14 +53,13 @@ def pareto_chart(
         }
         for i, row in enumerate(ordered)
     ]  # fmt: skip
-    rows += [{"what": "sampled", **row, "best": False} for row in front.others]
-    values = {name: [float(row[name]) for row in rows if row[name] is not None]
-              for name in (front.x, front.y)}  # fmt: skip
-    falls = np.all(np.diff([float(row[front.y]) for row in ordered]) < 0)
+    rows += [{"what": "sampled", **row, "best": False} for row in others]
+    values = {name: [float(row[name]) for row in rows if row[name] is not None] for name in axes}
+    falls = np.all(np.diff([float(row[y]) for row in ordered]) < 0)
     dots = Dots(
-        f"{front.operator}: {_label(front.x)} against {_label(front.y).lower()}, least of both",
-        [front.x],
-        [front.y],
+        f"{operator}: {_NAMES.get(x, x)} against {_NAMES.get(y, y).lower()}, least of both",
+        [x],
+        [y],
         log="".join(axis for axis, each in zip("xy", values.values(), strict=True)
                     if min(each) > 0 and max(each) > _WIDE * min(each)),
         by=["device"],
@@ -79,23 +67,18 @@ def pareto_chart(
         labelled="label",
         headers=_NAMES,
     )  # fmt: skip
-    sentence = _sentence(front)
+    sentence = _sentence(len(front), matched, len(others))
     return dots_chart(
         rows, dots, sentence=sentence, caption=[sentence], page=page, drawstyle="steps-post",
         front=range(len(ordered)) if falls else (),  # several fronts have no staircase
     )  # fmt: skip
 
 
-def _label(name: str) -> str:
-    return _NAMES.get(name, name)
-
-
-def _sentence(front: Front) -> str:
+def _sentence(count: int, matched: int, sampled: int) -> str:
     """Number of rows that the front dominates, in words."""
-    count = len(front.rows)
-    rest = max(front.matched - count, 0)
-    beats = f"{count:,} of {max(front.matched, count):,} cases are beaten by none in both"
+    rest = max(matched - count, 0)
+    beats = f"{count:,} of {max(matched, count):,} cases are beaten by none in both"
     if not rest:
         return f"{beats}."
-    sample = f", an even sample of {len(front.others):,}" if len(front.others) < rest else ""
+    sample = f", an even sample of {sampled:,}" if sampled < rest else ""
     return f"{beats}; the pale marks are the others{sample}."

@@ -8,11 +8,11 @@ from typing import Any
 from perfmodel.hardware.levels import OWN, together
 from perfmodel.prediction import counted_work
 from perfmodel.render.basis import basis
+from perfmodel.render.problem import equals, shared
 from perfmodel.render.report import (
     Column,
     Report,
     Row,
-    around,
     binary,
     micros,
     quantity,
@@ -40,11 +40,12 @@ def report(
     have every key. `why` are sentences that come first below the table. `tile` are the dimensions
     of a tile that the user has set.
     """
+    row = examples[0]
     return Report(
         "predictions",
         rows,
         [*_identity(examples, varying), *map(_dimension, tile), *_summary(examples)],
-        title=_title(examples, varying, follows),
+        title=f"{row['algorithm']}: {equals(shared(row['problem'], varying, follows))}",
         notes=[*why, *basis(examples)],
         examples=examples,
     )
@@ -83,33 +84,18 @@ def labels(rows: Sequence[Row], varying: Sequence[str]) -> list[str]:
     return [f"{name} {tile}" for name, tile in zip(names, tiles, strict=True)]
 
 
-def _title(examples: Sequence[Row], varying: Sequence[str], follows: Mapping[str, str]) -> str:
-    """What all predictions share."""
-    row = examples[0]
-    hidden = {*varying, *(name for name, other in follows.items() if other in varying)}
-    fixed = [f"{k}={v}" for k, v in row["problem"].items() if k not in hidden]
-    return f"{row['algorithm']}: {' '.join(fixed)}"
-
-
 def _identity(examples: Sequence[Row], varying: Sequence[str]) -> list[Column]:
-    return [text("device", "device"), _kernel(examples), *(_problem(name) for name in varying)]
+    return [text("device", "device"), _kernel(), *(_problem(name) for name in varying)]
 
 
-def _kernel(examples: Sequence[Row]) -> Column:
-    """Columns of the library's kernel and its schedule; on a narrow terminal only one of the
-    two."""
+def _kernel() -> Column:
+    """The library's kernel and its schedule."""
 
     def full_name(row: Row) -> str:
         kernel, schedule = row.get("implementation"), row["schedule"]
         return f"{kernel} ({schedule})" if kernel else str(schedule)
 
-    schedules: dict[tuple[str, str], set[str]] = {}
-    for row in examples:
-        key = (row["device"], row.get("implementation") or "")
-        schedules.setdefault(key, set()).add(row["schedule"])
-    distinct = all(len(names) == 1 for names in schedules.values())
-    brief = Column("kernel", lambda row: row.get("implementation") or row["schedule"], number=False)
-    return Column("kernel", full_name, number=False, fold=24, brief=brief if distinct else None)
+    return Column("kernel", full_name, number=False, fold=12)
 
 
 def _problem(name: str) -> Column:
@@ -166,16 +152,10 @@ def _headers(rows: Sequence[Row]) -> dict[str, str]:
 def _summary(examples: Sequence[Row]) -> list[Column]:
     names = _headers(examples)
     levels = ["hbm", *(name for name in names if name not in OWN)]
-    limiter = Column(
-        "limiter",
-        lambda row: row["levels"].get(row["limiter"], row["limiter"]),
-        number=False,
-        style=_limiter_colour,
-    )
     return [
         Column("time", lambda row: row["time_us"], micros, style=lambda row: "bold"),
-        Column("range", span, brief=Column("range", around)),
-        Column("limiter (next)", _limiter, number=False, brief=limiter, style=_limiter_colour),
+        Column("range", span, rank=1),
+        Column("limiter (next)", _limiter, number=False, fold=14, style=_limiter_colour),
         Column("rate", _rate, rank=1),
         *(
             _nested(names.get(name, name), "bytes", name, quantity("B"), 2 if name == "hbm" else 1)

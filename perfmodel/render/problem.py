@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 _DIRECTIONS = {"bwd": "backward", "fwd_bwd": "forward and backward"}
@@ -42,3 +42,17 @@ def _parts(fields: Mapping[str, Any]) -> Iterator[str]:
         if pair is not None and fields.get(pair) == value:  # a single size for both
             words = words.removesuffix(" q")
         yield f"{words} {value}"
+
+
+def shared(
+    problem: Mapping[str, Any], varying: Collection[str], follows: Mapping[str, str]
+) -> dict[str, Any]:
+    """The fields of a problem that all cases share: neither `varying` ones, nor those that always
+    equal one of them."""
+    hidden = {*varying, *(name for name, other in follows.items() if other in varying)}
+    return {name: value for name, value in problem.items() if name not in hidden}
+
+
+def equals(fields: Mapping[str, Any]) -> str:
+    """Fields in a line: m=4096 n=512."""
+    return " ".join(f"{name}={value}" for name, value in fields.items())

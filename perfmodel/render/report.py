@@ -7,7 +7,7 @@ from dataclasses import field
 from functools import cached_property
 from typing import Any
 
-from perfmodel.columns import Column, Row, around, columns_of, row_of, span, text
+from perfmodel.columns import Column, Row, columns_of, row_of, span, text
 from perfmodel.frozen import dataclass
 from perfmodel.units import binary, seconds, si
 
@@ -87,5 +87,5 @@ def on_device(names: Iterable[str]) -> str:
     return f" on {devices.pop()}" if len(devices) == 1 else ""
 
 
-__all__ = ["Column", "Report", "Row", "around", "assumed", "binary", "listed", "micros",
+__all__ = ["Column", "Report", "Row", "assumed", "binary", "listed", "micros",
            "on_device", "quantity", "ratio", "span", "text"]  # fmt: skip

@@ -11,7 +11,6 @@ from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.hardware import Device
 from perfmodel.prediction import Prediction
 from perfmodel.timing.roofline import attainable
-from perfmodel.units import si
 
 LEVELS = ("hbm", "llc", "l2", "shared")
 """Levels of a device's own memory, from memory inwards."""
@@ -43,29 +42,6 @@ class Roof:
     def highest(self) -> float:
         """The higher of measured value and published peak."""
         return max(self.value, self.datasheet or 0.0)
-
-    @property
-    def label(self) -> str:
-        """Name, value and unit, as on the line; measured, where a published peak is beside it."""
-        return f"{self.brief} measured" if self.datasheet else self.brief
-
-    @property
-    def both(self) -> str:
-        """The measured value and the published peak, that of the higher line first."""
-        lower, origin = self.value, "measured"
-        if self.datasheet and self.datasheet < self.value:
-            lower, origin = self.datasheet, "published"
-        return f"{self.peak} ({si(lower, '').strip()} {origin})"
-
-    @property
-    def peak(self) -> str:
-        """Name and value of the higher line."""
-        return f"{self.name} {si(self.highest, self.unit)}"
-
-    @property
-    def brief(self) -> str:
-        """A shorter label for little room."""
-        return f"{self.name} {si(self.value, self.unit)}"
 
 
 @dataclass(frozen=True)

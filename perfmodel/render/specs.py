@@ -82,12 +82,12 @@ def facts(spec: Device | System) -> Report:
     if isinstance(spec, Device):
         head["levels"] = [_level(level) for level in spec.levels()]
     notes = lines + [f"note: {note}" for note in spec.notes]
-    return Report("facts", list(_facts(spec)), _FACTS, title, head, notes)
+    return Report("facts", list(fact_rows(spec)), _FACTS, title, head, notes)
 
 
 def differences(left: Device, right: Device) -> Report:
     """The facts in which two devices differ, with the ratio of the second to the first."""
-    lefts, rights = ({row["fact"]: row for row in _facts(spec)} for spec in (left, right))
+    lefts, rights = ({row["fact"]: row for row in fact_rows(spec)} for spec in (left, right))
     rows = []
     for fact in dict.fromkeys([*lefts, *rights]):
         a, b = (table.get(fact, {}) for table in (lefts, rights))
@@ -104,7 +104,7 @@ def differences(left: Device, right: Device) -> Report:
     return Report("differences", rows, columns, head={"a": left.slug, "b": right.slug})
 
 
-def _facts(spec: Device | System) -> Iterator[Row]:
+def fact_rows(spec: Device | System) -> Iterator[Row]:
     """One row per fact: its path, value as written, SI value, status, sources."""
     for path, fact in walk(spec):
         for name, value, number in _values(fact):

@@ -9,7 +9,6 @@ from perfmodel.analysis.sweep.answers import Answer, full_name
 from perfmodel.render.report import (
     Column,
     Report,
-    around,
     binary,
     micros,
     quantity,
@@ -31,7 +30,7 @@ def report(answer: Answer, identity: Sequence[str], asked: Sequence[str]) -> Rep
     ]
     columns += [
         Column("time", lambda row: row["time_us"], micros),
-        Column("range", span, rank=1, brief=Column("range", around)),
+        Column("range", span, rank=1),
         text("limiter", "limiter", rank=2),
     ]
     if any(row["reason"] for row in answer.rows):

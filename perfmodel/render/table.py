@@ -3,9 +3,9 @@
 Columns are two spaces apart, numbers aligned right, with a rule below the header. A pipe gets every
 column in full.
 
-On a terminal columns of rank 0 are always shown. The others follow by rank while they fit, each in
-its briefest form, and a note names the rest. Remaining room goes to full forms, and last to columns
-whose cells are broken into lines. If not even rank 0 fits, each row is a block of lines.
+On a terminal columns of rank 0 are always shown. The others follow by rank while they fit, and a
+note names the rest. Remaining room goes to columns whose cells are broken into lines. If not even
+rank 0 fits, each row is a block of lines.
 
 No cell is ever cut. Cells are stored in a temporary file until all widths are known, so memory does
 not grow with the table.
@@ -14,14 +14,12 @@ not grow with the table.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from tempfile import SpooledTemporaryFile
 from textwrap import wrap
 from typing import IO
 
-from perfmodel.frozen import dataclass
 from perfmodel.plaintext import printable
 from perfmodel.render.report import Column, Report, Row
 
@@ -33,22 +31,6 @@ _UNBROKEN = "\N{NO-BREAK SPACE}"
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=[kMGTPEµmn]?i?(?:B|s|FLOP|OP|exp|Hz|W)\b)")
 _MARKS = "._/+"  # a long name may be broken after one of these
 _BRIEFER = "a pipe, --format csv or a wider terminal has all"
-
-
-@dataclass(frozen=True)
-class _Form:
-    """One way to write a column."""
-
-    column: int
-    """Index among all columns."""
-    field: int
-    """Index of its cells among all cells of a row."""
-    least: int
-    """Minimum characters: of its longest cell, or of a line where cells are broken."""
-    most: int
-    """Characters of its longest cell."""
-    width: int
-    """Characters that it has."""
 
 
 def render(report: Report) -> Iterator[str]:
@@ -67,14 +49,13 @@ def _table(report: Report, width: int | None, *, coloured: bool) -> Iterator[str
         for row in report.rows:
             cells.add(row)
         yield from _text(report.title, width, "bold" if coloured else "")
-        forms = cells.forms(folded=width is not None)
-        places = [each[-1] for each in forms] if width is None else cells.fitted(forms, width)
-        if not places and width is not None:
+        least = cells.least(folded=width is not None)
+        widths = least if width is None else cells.fitted(least, width)
+        if not widths and width is not None:
             yield from _blocks(cells, width)
         else:
-            yield from _lines(cells, places)
-            visible = {place.column for place in places}
-            hidden = [c.header for i, c in enumerate(report.visible) if i not in visible]
+            yield from _lines(cells, widths)
+            hidden = [c.header for i, c in enumerate(report.visible) if i not in widths]
             if hidden:
                 sentence = f"not in {width} columns: {', '.join(hidden)} ({_BRIEFER})"
                 yield from _text(sentence, width, "dim" if coloured else "")
@@ -83,102 +64,83 @@ def _table(report: Report, width: int | None, *, coloured: bool) -> Iterator[str
 
 
 class _Cells:
-    """The cells of all rows in a file, and the width of each field.
+    """The cells of all rows in a file, and the width of each column.
 
-    A row has its full cells, then its brief ones, then (in colour) the style of each column.
+    A row has its cells, then (in colour) the style of each.
     """
 
     def __init__(self, columns: Sequence[Column], file: IO[str], coloured: bool) -> None:
         self.columns, self.coloured = columns, coloured
         self._file = file
-        self._unstyled = ("",) * len(columns)
-        self._brief = [i for i, column in enumerate(columns) if column.brief is not None]
-        self._fields = [*columns, *(brief for column in columns if (brief := column.brief))]
-        self.headers = [field.header for field in self._fields]
-        self._most = [_cell_width(header) for header in self.headers]
+        self._most = [_cell_width(column.header) for column in columns]
 
     def add(self, row: Row) -> None:
         """Store the cells of a row."""
-        texts = [field.cell(row) for field in self._fields]
-        for i, text in enumerate(texts):
-            self._most[i] = max(self._most[i], _cell_width(text))
+        texts = [column.cell(row) for column in self.columns]
+        self._most = [max(n, _cell_width(t)) for n, t in zip(self._most, texts, strict=True)]
         if self.coloured:
             texts += [column.style(row) if column.style else "" for column in self.columns]
         self._file.write(_END.join(texts) + "\n")
 
     def rows(self) -> Iterator[list[str]]:
-        """The fields of each row."""
+        """The cells and styles of each row."""
         self._file.seek(0)
         for line in self._file:
-            yield line.removesuffix("\n").split(_END)
+            row = line.removesuffix("\n").split(_END)
+            yield row if self.coloured else [*row, *("" for _ in row)]
 
-    def styles(self, row: Sequence[str]) -> Sequence[str]:
-        """The style of each column of a row."""
-        return row[len(self._fields) :] if self.coloured else self._unstyled
+    def least(self, *, folded: bool) -> dict[int, int]:
+        """Characters that each column needs: those of its longest cell, or of a line where cells
+        may be broken; `folded`: as on a terminal."""
+        widths = {}
+        for i, (column, most) in enumerate(zip(self.columns, self._most, strict=True)):
+            limit = (folded and column.fold) or column.wrap or most
+            widths[i] = max(min(most, limit), _cell_width(column.header))
+        return widths
 
-    def forms(self, *, folded: bool) -> list[list[_Form]]:
-        """The forms of each column, briefest first; `folded`: cells may be broken, as on a
-        terminal."""
-        forms = [[self._form(i, i, folded)] for i in range(len(self.columns))]
-        for place, i in enumerate(self._brief, len(self.columns)):
-            forms[i].insert(0, self._form(i, place, folded))
-        return forms
-
-    def _form(self, column: int, field: int, folded: bool) -> _Form:
-        most = self._most[field]
-        limit = (folded and self._fields[field].fold) or self._fields[field].wrap or most
-        least = max(min(most, limit), _cell_width(self.headers[field]))
-        return _Form(column, field, least, most, least)
-
-    def fitted(self, forms: Sequence[Sequence[_Form]], room: int) -> list[_Form]:
-        """The columns that fit into `room` characters, in their order; none if rank 0 does not."""
+    def fitted(self, least: Mapping[int, int], room: int) -> dict[int, int]:
+        """The columns that fit into `room` characters and their widths, in their order; none if
+        rank 0 does not."""
         ranks = [column.rank for column in self.columns]
-        chosen = {i: each[0] for i, each in enumerate(forms) if ranks[i] == 0}
-        if _width(chosen.values()) > room:
-            return []
-        by_rank = sorted(range(len(forms)), key=ranks.__getitem__)
-        for form in (0, -1):
-            for i in by_rank:
-                trial = {**chosen, i: forms[i][form]}
-                if (i in chosen or form == 0) and _width(trial.values()) <= room:
-                    chosen = trial
-        spare = room - _width(chosen.values())
-        places = []
-        for _, form_of in sorted(chosen.items()):
-            extra = min(spare, form_of.most - form_of.least)
+        chosen = {i: width for i, width in least.items() if ranks[i] == 0}
+        if _width(chosen) > room:
+            return {}
+        for i in sorted(least, key=ranks.__getitem__):
+            trial = {**chosen, i: least[i]}
+            chosen = trial if _width(trial) <= room else chosen
+        spare = room - _width(chosen)
+        for i in sorted(chosen):
+            extra = min(spare, self._most[i] - least[i])
             spare -= extra
-            places.append(replace(form_of, width=form_of.least + extra))
-        return places
+            chosen[i] += extra
+        return dict(sorted(chosen.items()))
 
 
-def _width(forms: Iterable[_Form]) -> int:
+def _width(widths: Mapping[int, int]) -> int:
     """Characters of columns beside each other."""
-    widths = [form.width for form in forms]
-    return sum(widths) + _GAP * (len(widths) - 1)
+    return sum(widths.values()) + _GAP * (len(widths) - 1)
 
 
-def _lines(cells: _Cells, places: Sequence[_Form]) -> Iterator[str]:
+def _lines(cells: _Cells, widths: Mapping[int, int]) -> Iterator[str]:
     """The header, the rule and the rows."""
-    header = [cells.headers[place.field] for place in places]
-    yield _line(cells.columns, places, header, [""] * len(places))
-    yield "─" * _width(places) + "\n"
+    headers = [cells.columns[i].header for i in widths]
+    yield _line(cells, widths, headers, [""] * len(widths))
+    yield "─" * _width(widths) + "\n"
     for row in cells.rows():
-        row_styles = cells.styles(row)
-        styles = [row_styles[place.column] for place in places]
-        pieces = [_text_lines(row[place.field], place.width, keep_words=False) for place in places]
+        styles = [row[len(cells.columns) + i] for i in widths]
+        pieces = [_text_lines(row[i], width, keep_words=False) for i, width in widths.items()]
         for texts in zip_longest(*pieces, fillvalue=""):
-            yield _line(cells.columns, places, texts, styles)
+            yield _line(cells, widths, texts, styles)
 
 
 def _line(
-    columns: Sequence[Column], places: Sequence[_Form], texts: Sequence[str], styles: Sequence[str]
+    cells: _Cells, widths: Mapping[int, int], texts: Sequence[str], styles: Sequence[str]
 ) -> str:
-    cells = []
-    for place, text, style in zip(places, texts, styles, strict=True):
-        pad = " " * (place.width - _cell_width(text))
-        cell = _paint(text, style)
-        cells.append(pad + cell if columns[place.column].number else cell + pad)
-    return (" " * _GAP).join(cells).rstrip() + "\n"
+    parts = []
+    for (i, width), text, style in zip(widths.items(), texts, styles, strict=True):
+        pad, cell = " " * (width - _cell_width(text)), _paint(text, style)
+        parts.append(pad + cell if cells.columns[i].number else cell + pad)
+    return (" " * _GAP).join(parts).rstrip() + "\n"
 
 
 def _blocks(cells: _Cells, width: int) -> Iterator[str]:
@@ -188,7 +150,7 @@ def _blocks(cells: _Cells, width: int) -> Iterator[str]:
     for number, row in enumerate(cells.rows()):
         if number:
             yield "\n"
-        styles = cells.styles(row)
+        styles = row[len(cells.columns) :]
         for column, text, style in zip(cells.columns, row, styles, strict=False):
             name = column.header
             for part in _text_lines(text, room):

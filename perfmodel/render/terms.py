@@ -45,8 +45,7 @@ def report(rows: Iterable[Row], who: Sequence[Column], notes: Sequence[str]) -> 
 
 def _case_column(column: Column) -> Column:
     """A column of a prediction, for one of its lines."""
-    brief = _case_column(column.brief) if column.brief else None
-    return replace(column, get=lambda line: column.cell(line["case"]), show=str, brief=brief)
+    return replace(column, get=lambda line: column.cell(line["case"]), show=str)
 
 
 def _lines(rows: Iterable[Row]) -> Iterator[Row]:

@@ -10,16 +10,17 @@ from perfmodel.quantities import tick
 
 if TYPE_CHECKING:
     from matplotlib.axis import Axis
-    from matplotlib.figure import Figure
     from matplotlib.ticker import Locator
 
 _FEW = 300.0
 """A log axis whose ends are less far apart has ticks at 1, 2 and 5, else at powers of ten."""
 
 
-def scaled(axis: Axis, values: Sequence[float], kind: str, *, log: bool) -> None:
-    """Fit an axis to `values`: a log one with room at both ends, a linear one from zero on, or from
-    the first year."""
+def scaled(
+    axis: Axis, values: Sequence[float], kind: str, *, log: bool, margin: float = 1.6
+) -> None:
+    """Fit an axis to `values`: a log one with a factor `margin` at both ends, a linear one from
+    zero on, or from the first year."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
     low, high = (min(values), max(values)) if values else (1.0, 10.0)
@@ -28,8 +29,8 @@ def scaled(axis: Axis, values: Sequence[float], kind: str, *, log: bool) -> None
     set_limits = axes.set_xlim if across else axes.set_ylim
     if log:
         (axes.set_xscale if across else axes.set_yscale)("log")
-        set_limits(low / 1.6, high * 1.6)
-        axis.set_major_locator(locator(low / 1.6, high * 1.6, kind))
+        set_limits(low / margin, high * margin)
+        axis.set_major_locator(locator(low / margin, high * margin, kind))
         axis.set_minor_locator(NullLocator())
         axis.set_minor_formatter(NullFormatter())
     elif kind == "year":
@@ -57,35 +58,3 @@ def locator(low: float, high: float, kind: str) -> Locator:
     step = next(s for s in (0.1, 0.2, 0.5, *(m * 10**p for p in range(4) for m in (1, 2, 5)))
                 if high / unit / s <= 8)  # fmt: skip
     return FixedLocator([unit * step * i for i in range(9)])
-
-
-def plain_ticks(figure: Figure) -> None:
-    """Replace every formatter of TeX on the figure's log axes.
-
-    Between the powers a narrow axis has labels at 2 and 5, and a very narrow one at every digit,
-    as its chart writes the powers.
-    """
-    from matplotlib.ticker import FuncFormatter, LogFormatter
-
-    for axes in figure.axes:
-        for axis in (axes.xaxis, axes.yaxis):
-            if axis.get_scale() != "log":
-                continue
-            if isinstance(axis.get_major_formatter(), LogFormatter):
-                axis.set_major_formatter(FuncFormatter(lambda value, _: _number(value)))
-            if isinstance(axis.get_minor_formatter(), LogFormatter):
-                axis.set_minor_formatter(
-                    FuncFormatter(lambda value, place, axis=axis: _minor_label(axis, value, place))
-                )
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 1000 else f"{value:g}"
-
-
-def _minor_label(axis: Axis, value: float, place: int | None) -> str:
-    """The label of a tick between two powers; empty where the axis has enough of others."""
-    low, high = axis.get_view_interval()
-    digit = round(value / 10 ** math.floor(math.log10(value) + 1e-9))
-    digits = range(1, 10) if high < 4 * low else (2, 5) if high < 100 * low else ()
-    return str(axis.get_major_formatter()(value, place)) if digit in digits else ""

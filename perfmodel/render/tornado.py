@@ -18,7 +18,7 @@ from perfmodel.errors import ProblemError
 from perfmodel.quantities import signed
 from perfmodel.render.chart import Chart
 from perfmodel.render.page import Page
-from perfmodel.render.problem import spoken
+from perfmodel.render.problem import equals, shared, spoken
 from perfmodel.render.report import Column, Report, Row
 from perfmodel.render.spans import Lane, Span, Spans, spans_chart
 from perfmodel.units import seconds
@@ -56,7 +56,7 @@ def report(found: Sequence[WhatIf], varying: Sequence[str], follows: Mapping[str
         "whatif",
         rows,
         columns,
-        title=_title(rows[0], varying, follows),
+        title=f"{rows[0]['device']}: {equals(shared(rows[0]['problem'], varying, follows))}",
         notes=[f"{slug}: the spec has no {', '.join(names)}" for slug, names in missing.items()],
         examples=rows,
     )
@@ -64,12 +64,6 @@ def report(found: Sequence[WhatIf], varying: Sequence[str], follows: Mapping[str
 
 def _problem(name: str) -> Column:
     return Column(name, lambda row: row["problem"].get(name))
-
-
-def _title(row: Row, varying: Sequence[str], follows: Mapping[str, str]) -> str:
-    hidden = {*varying, *(name for name, other in follows.items() if other in varying)}
-    fixed = [f"{key}={value}" for key, value in row["problem"].items() if key not in hidden]
-    return f"{row['device']}: {' '.join(fixed)}"
 
 
 @dataclass(frozen=True)

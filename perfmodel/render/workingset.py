@@ -12,56 +12,36 @@ from perfmodel.render.page import Page
 Points = Sequence[tuple[float, float]]
 Levels = Sequence[tuple[str, float]]
 
+CHARTS: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "bandwidth": ("bytes_per_s", dict.fromkeys(("read", "copy", "triad"), "Bandwidth")),
+    "latency": (
+        "seconds", {"latency": "Time per dependent load", "gather": "Time per random load"}
+    ),
+}  # fmt: skip
+"""Of each chart the measured quantity, and its name by curve; latency has one of its curves."""
 
-def bandwidth_chart(
+
+def curve_chart(
+    what: str,
     curves: Mapping[str, Points],
     levels: Levels,
     title: str,
     caption: str = "",
     page: Page | None = None,
 ) -> Chart:
-    """Bytes per second of each stream over the working set of all cores, log-log.
+    """One of `CHARTS` over the working set, log-log: of all cores, latency of one.
 
-    `levels` are (name, bytes) of the caches. Raises `TableError` without a measured stream.
+    `levels` are (name, bytes) of the caches. Raises `TableError` where no such curve was measured.
     """
-    names = [name for name in ("read", "copy", "triad") if curves.get(name)]
+    key, known = CHARTS[what]
+    measured = [name for name in known if curves.get(name)]
+    names = measured[:1] if what == "latency" else measured
     if not names:
-        raise TableError("no stream was measured, so there is no bandwidth to draw")
-    return _chart(curves, names, levels, ("bytes_per_s", "Bandwidth"), title, caption, page)
-
-
-def latency_chart(
-    curves: Mapping[str, Points],
-    levels: Levels,
-    title: str,
-    caption: str = "",
-    page: Page | None = None,
-) -> Chart:
-    """Seconds per dependent load over the working set of one core, log-log.
-
-    Raises `TableError` where neither latencies nor gathers were measured.
-    """
-    loads = {"latency": "Time per dependent load", "gather": "Time per random load"}
-    names = [name for name in loads if curves.get(name)][:1]
-    if not names:
-        raise TableError("no dependent loads were measured, so there is no latency to draw")
-    return _chart(curves, names, levels, ("seconds", loads[names[0]]), title, caption, page)
-
-
-def _chart(
-    curves: Mapping[str, Points],
-    names: Sequence[str],
-    levels: Levels,
-    quantity: tuple[str, str],
-    title: str,
-    caption: str,
-    page: Page | None,
-) -> Chart:
-    """`quantity` is the key and the name of the measured quantity."""
-    key, name = quantity
+        raise TableError(f"no {' or '.join(known)} was measured, so there is no {what} to draw")
+    name = known[names[0]]
     rows = [{"curve": curve, "working_set_bytes": float(size), key: float(value)}
             for curve in names for size, value in curves[curve]]  # fmt: skip
-    sizes = [size for curve in names for size, _ in curves[curve]]
+    sizes = [float(size) for curve in names for size, _ in curves[curve]]
     within = [(level, size) for level, size in levels if min(sizes) < size < max(sizes)]
     dots = Dots(
         f"{title}: {name[0].lower()}{name[1:]}", ["working_set_bytes"], [key], by=["curve"],

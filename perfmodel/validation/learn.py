@@ -102,13 +102,13 @@ def learn(table: pd.DataFrame, source: str) -> Learned:
     """
     from perfmodel import __version__
 
-    grouped = [runs for runs in groups(table) if len(runs) >= LEAST]
-    if not grouped:
+    usable = [runs for runs in groups(table) if len(runs) >= LEAST]
+    if not usable:
         raise ProblemError(
             f"no framework has {LEAST} usable runs of one operator on one architecture; "
             "measure more, or see perfmodel compare for why rows are not used"
         )
-    learned = [taught(runs) for runs in grouped]
+    learned = [taught(runs) for runs in usable]
     return Learned(source, __version__, tuple(each for each in learned if each is not None))
 
 
@@ -119,9 +119,13 @@ def groups(table: pd.DataFrame, *, unnamed: bool = False, apart: bool = False) -
     Equal runs are one, with the median of their times. Runs of several problems (a backward pass
     after a forward one) are left out, and those without an implementation unless `unnamed`.
     """
+    return grouped(predict_table(as_ran(tidy(table)), learned=False), unnamed=unnamed, apart=apart)
+
+
+def grouped(timed: pd.DataFrame, *, unnamed: bool = False, apart: bool = False) -> list[Runs]:
+    """The groups of a table that the model has predicted."""
     from perfmodel.hardware import load
 
-    timed = predict_table(as_ran(tidy(table)), learned=False)
     usable = timed["predicted_us"].gt(0) & timed["measured_us"].gt(0) & timed["flag"].eq("")
     scored, places = timed[usable], np.flatnonzero(usable)
     parts: dict[tuple[Any, ...], dict[Any, list[tuple[Any, ...]]]] = {}
@@ -293,10 +297,11 @@ def curve(
         for runs in groups(rows.reset_index(drop=True)):
             for count in counts:
                 if 2 * count <= len(runs):
-                    yield {"device": device, **_score(runs, count)}
+                    yield {"device": device, **scored(runs, count)}
 
 
-def _score(runs: Runs, count: int) -> dict[str, Any]:
+def scored(runs: Runs, count: int) -> dict[str, Any]:
+    """How good `count` of the runs are for the rest, as in `curve`."""
     chosen = spread(runs, count)
     rest = runs.chosen(np.setdiff1d(np.arange(len(runs)), chosen))
     group = taught(runs.chosen(chosen))

@@ -404,20 +404,22 @@ def test_readings_are_kept_whatever_becomes_of_the_spec(
 
 
 def test_charts_draw_the_curves() -> None:
-    from perfmodel.render.workingset import bandwidth_chart, latency_chart
+    from perfmodel.render.workingset import CHARTS, curve_chart
 
     curves = {name: curve.points for name, curve in cpu_readings().curves.items()}
-    figure = bandwidth_chart(curves, [("L1", 64.0 * KIB), ("L2", 4.0 * MIB)], "title").figure
+    levels = [("L1", 64.0 * KIB), ("L2", 4.0 * MIB)]
+    figure = curve_chart("bandwidth", curves, levels, "title").figure
     lines = {line.get_gid(): line for line in figure.axes[0].get_lines() if line.get_gid()}
     assert {"dots-0", "dots-1", "dots-2"} <= set(lines)
     np.testing.assert_allclose(lines["dots-1"].get_xydata(), curves["copy"])
-    latency = latency_chart(curves, [("L1", 32.0 * KIB)], "title").figure.axes[0]
+    latency = curve_chart("latency", curves, levels, "title").figure.axes[0]
     assert latency.get_ylabel() == "Time per dependent load"
     gathers = {"gather": curves["latency"]}
-    assert latency_chart(gathers, [], "title").figure.axes[0].get_ylabel() == "Time per random load"
-    for chart in (bandwidth_chart, latency_chart):
-        with pytest.raises(TableError, match=r"nothing to draw|no .* to draw"):
-            chart({}, [], "title")
+    latency = curve_chart("latency", gathers, [], "title").figure.axes[0]
+    assert latency.get_ylabel() == "Time per random load"
+    for what in CHARTS:
+        with pytest.raises(TableError, match=f"there is no {what} to draw"):
+            curve_chart(what, {}, [], "title")
 
 
 @pytest.mark.no_gpu

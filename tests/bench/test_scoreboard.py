@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 
+import heldoutchart
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,7 +14,6 @@ from folders import ROOT
 from perfmodel.errors import TableError
 from perfmodel.fitting import fit
 from perfmodel.fitting.heldout import folds
-from perfmodel.render import heldout
 from perfmodel.table.records import tidy
 from perfmodel.validation import pages, scoreboard, scores, wording
 from perfmodel.validation.compare import predict_table
@@ -100,7 +100,7 @@ def test_what_to_expect_is_the_worst_of_what_was_left_out():
 
 
 def test_the_chart_draws_the_first_table():
-    chart = heldout.heldout_chart(LINES[::-1])
+    chart = heldoutchart.heldout_chart(LINES[::-1])
     assert list(dict.fromkeys(row["kind"] for row in chart.rows)) == ["a", "b"], "the best first"
     assert chart.rows[0] == {"kind": "a", "what": "left out", "median": 0.05, "p90": 0.3}
     (axes,) = chart.figure.axes
@@ -121,7 +121,7 @@ def test_the_shipped_page_and_its_chart_say_the_same(tmp_path):
     documents = "".join(path.read_text(encoding="utf-8") for path in page.parent.glob("*.md"))
     linked = set(re.findall(r"\(accuracy/([\w-]+\.csv)\)", documents))
     assert linked == {path.name for path in (page.parent / "accuracy").iterdir()}
-    assert heldout.main([str(page), "--output", str(tmp_path / "drawn.svg")]) == 0
+    assert heldoutchart.main([str(page), "--output", str(tmp_path / "drawn.svg")]) == 0
     description = re.compile("<desc.*?</desc>", re.DOTALL)
     drawn, shown = (
         description.search(path.read_text(encoding="utf-8"))
@@ -134,7 +134,7 @@ def test_the_shipped_page_and_its_chart_say_the_same(tmp_path):
 
 def test_a_page_without_the_table_is_one_line(tmp_path, capsys):
     (tmp_path / "bare.md").write_text("no table\n", encoding="utf-8")
-    assert heldout.main([str(tmp_path / "bare.md"), "--output", str(tmp_path / "x.svg")]) == 2
+    assert heldoutchart.main([str(tmp_path / "bare.md"), "--output", str(tmp_path / "x.svg")]) == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert "no table on the page begins with a column 'line'" in said

@@ -13,10 +13,9 @@ from folders import ROOT
 from perfmodel.errors import OutputError, ProblemError, TableError, UnknownName
 from perfmodel.render.chart import save
 from perfmodel.render.page import STYLES, Page, styled
-from perfmodel.render.pareto import Front, pareto_chart
+from perfmodel.render.pareto import pareto_chart
 from perfmodel.render.problem import spoken
 from perfmodel.render.scatter import scatter_chart
-from perfmodel.render.sequence import Sweep, sequence_chart
 
 
 def luminance(colour):
@@ -65,7 +64,7 @@ def test_a_pareto_chart_shows_what_is_beaten():
     rows = [{"device": "a", "time_us": 1.0, "bytes_hbm": 9.0, "m": 1},
             {"device": "a", "time_us": 2.0, "bytes_hbm": 4.0, "m": 2}]  # fmt: skip
     beaten = [{"device": "b", "time_us": 50.0, "bytes_hbm": 90.0}]
-    drawn = pareto_chart(Front("gemm", "time_us", "bytes_hbm", rows, beaten, 3), ("device", "m"))
+    drawn = pareto_chart("gemm", ("time_us", "bytes_hbm"), rows, beaten, 3, ("device", "m"))
     (front,), (pale,) = lines(drawn, "dots-0"), lines(drawn, "pale-1")
     assert front.get_xydata().tolist() == [[1.0, 9.0], [2.0, 4.0]]
     assert pale.get_xydata().tolist() == [[50.0, 90.0]]
@@ -123,45 +122,9 @@ def test_scatter_refuses_what_it_cannot_draw():
         scatter_chart(runs().assign(predicted_us=np.nan), "op")
 
 
-def sweep(device="h100-sxm", capacity=8e10):
-    lengths = 2 ** np.arange(9, 17)
-    return Sweep(
-        device, lengths, lengths**2 * 1e-9, lengths**2 * 2e-10, lengths**2 * 32.0, lengths * 8e3,
-        capacity, (("tiled", "flash3", lengths[:4], lengths[:4] ** 2 * 2.2e-10),),
-    )  # fmt: skip
-
-
-def test_sequence_chart_shows_time_speed_up_and_memory():
-    figure = sequence_chart([sweep(), sweep("b200", 2e11)], note="A note.")
-    one = sweep()
-    times, _, gains, memory = figure.figure.axes
-    standard, tiled, measured = times.lines
-    assert len(standard.get_xdata()) == one.fits.sum() == 7
-    assert tiled.get_ydata() == pytest.approx(one.tiled_seconds)
-    assert measured.get_xdata() == pytest.approx(one.measured[0][2])
-    (gain,) = (line for line in gains.lines if line.get_label() == "b200")
-    assert gain.get_ydata() == pytest.approx(np.full(8, 5.0))
-    slopes = [
-        np.log(y[-1] / y[0]) / np.log(x[-1] / x[0])
-        for x, y in (line.get_data() for line in memory.lines[:2])
-    ]
-    assert slopes == pytest.approx([2, 1])
-    with pytest.raises(ProblemError, match="nothing to draw"):
-        sequence_chart([])
-
-
-def test_all_marks_and_lines_lie_inside_the_time_panels():
-    figure = sequence_chart([sweep(), sweep("b200", 2e11)])
-    for axes in figure.figure.axes[:2]:
-        low, high = axes.get_ylim()
-        assert all(low < y < high for line in axes.lines for y in line.get_ydata())
-
-
-@pytest.mark.parametrize(
-    "make", [lambda: scatter_chart(runs(), "op"), lambda: sequence_chart([sweep()])]
-)
-def test_other_charts_are_the_same_bytes_every_time(tmp_path, make):
-    assert svg(make(), tmp_path / "a.svg") == svg(make(), tmp_path / "b.svg")
+def test_other_charts_are_the_same_bytes_every_time(tmp_path):
+    first, again = (svg(scatter_chart(runs(), "op"), tmp_path / f"{n}.svg") for n in "ab")
+    assert first == again
 
 
 def test_pdf_is_the_same_bytes_every_time(tmp_path):
@@ -189,23 +152,6 @@ def test_drawing_does_not_load_pyplot():
     assert (
         subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 0
     )
-
-
-@pytest.mark.parametrize("ends", [(3, 9), (30, 200), (1, 40), (1, 1e6), (600, 900)])
-def test_no_chart_writes_tex(ends, tmp_path):
-    """However narrow a log axis is, its ticks are plain numbers, and some of them are written."""
-    from matplotlib.figure import Figure
-
-    from perfmodel.render.chart import Chart, save
-
-    figure = Figure()
-    figure.add_subplot().plot(ends, ends)
-    figure.axes[0].set(xscale="log", yscale="log", xlim=ends, ylim=ends)
-    save(Chart(figure, "t", "d"), tmp_path / "c.svg")
-    text = (tmp_path / "c.svg").read_text()
-    assert "$" not in text
-    assert "mathdefault" not in text
-    assert text.count("<text") >= 4
 
 
 def test_no_picture_of_the_documents_has_tex():

@@ -171,8 +171,8 @@ def test_demo_prints_compares_and_draws(cli, tmp_path):
     for word in ("speed-up", "limiter", "65536", "b200", "flash3", "MAPE", "257 GiB*"):
         assert word in out
     charts = sorted(item.name for item in (tmp_path / "demo").iterdir())
-    assert charts == ["roofline.svg", "scatter.svg", "standard-vs-tiled.svg"]
-    assert len(err.splitlines()) == 3
+    assert charts == ["roofline.svg", "scatter.svg", "speed-up.svg", "standard-vs-tiled.svg"]
+    assert len(err.splitlines()) == 4
 
 
 def test_demo_says_where_it_cannot_write(cli, tmp_path):

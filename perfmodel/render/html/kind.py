@@ -1,9 +1,9 @@
 """What a kind of results is on the page: how it is recognised, what names a row, what is drawn.
 
-    KINDS["requests"] = Kind("Requests", ("wait_us", "model"), ("model",), best=("-wait_us",))
+    KINDS["requests"] = Kind("Requests", ("wait_us", "model"), ("model",), best="-wait_us")
 
 The name is the member of a JSON document that has the rows. A CSV is of the kind with most of its
-keys in the header. The summary has the document's own title and notes, then the best rows.
+keys in the header. The summary has the document's own title and notes, then the best row.
 """
 
 from __future__ import annotations
@@ -20,9 +20,6 @@ from perfmodel.render.dots import Dots
 from perfmodel.render.html.columns import columns, telling
 from perfmodel.render.html.sections import Rows, Section, table
 from perfmodel.units import binary
-
-TOLD = 6
-"""Number of rows or groups that a summary tells of; it counts the others."""
 
 _DRAWN = 16  # number of rows with bars
 _BARE = ("network", "device", "system", "engine", "library", "collective", "tool", "operator",
@@ -175,12 +172,8 @@ class Kind:
     """Keys of the name of a row: those that tell rows apart."""
     label: str = "_name"
     """Key of that name, which is a column unless an underline begins it."""
-    told: Sequence[str] = ()
-    """Keys of what the summary tells of the best row."""
-    best: Sequence[str] = ()
-    """Keys of which the best row has the most, or behind a minus the least."""
-    apart: Sequence[str] = ()
-    """Keys of groups that have a best row each."""
+    best: str = ""
+    """Key of which the best row has the most, or behind a minus the least; the summary tells it."""
     charts: Sequence[Dots | Stacks] = ()
     """Its charts. Filters and colours of dots are those keys of theirs that distinguish rows."""
     first: Sequence[str] = ()
@@ -194,7 +187,7 @@ class Kind:
     rows: Callable[[Document], Iterable[dict[str, Any]]] = own_rows
     """Makes flat rows of a document."""
     sentences: Callable[[Sequence[Row]], Iterable[str]] | None = None
-    """Makes further sentences of the rows."""
+    """Makes the sentences of the rows, where the number and the best of them say too little."""
     cases: Callable[[Document], Iterable[dict[str, Any]]] | None = None
     """Makes the cases for rooflines and for the table of cases: predictions as in the JSON Schema,
     of which some lack terms, and perhaps with a `label`."""
@@ -204,23 +197,21 @@ class Kind:
     """Whether its rows are what-ifs of cases, which are cases too where no other kind has them."""
     sectioned: bool = True
     """Whether its rows have a section, beside their cases."""
-    leaders: str = ""
-    """Heading of a table of each group's best row, where there are several of several rows."""
     late: bool = False
     """Whether its section follows the cases."""
     id: str = ""
     """Anchor of its section; numbered if empty."""
 
     def sections(self, documents: Sequence[Document]) -> Iterator[Section]:
-        """The section of all documents, a table of the best rows, and one of what was left out."""
+        """The section of all documents, and one of what was left out."""
         groups = [list(self._rows(document)) for document in documents]
         every = [row for rows in groups for row in rows]
         for row, name in zip(every, self._names(every), strict=True):
             row[self.label] = name
         dots = [self._dots(chart, every) for i, chart in enumerate(self.charts)
                 if isinstance(chart, Dots) and (not i or _varies(every, chart.x))]  # fmt: skip
-        best = self.best[0] if self.best and len(every) > _DRAWN else ""
-        ranked = [sorted(every, key=lambda row: _order(row, best))] if best else groups
+        many = self.best and len(every) > _DRAWN
+        ranked = [sorted(every, key=self._order)] if many else groups
         stacks = [chart.bars(groups if chart.pieces else ranked, self.label)
                   for chart in self.charts if isinstance(chart, Stacks)]  # fmt: skip
         yield Section(
@@ -232,9 +223,6 @@ class Kind:
             _assumptions(every, documents),
             self.id,
         )
-        leaders = self._leaders(every) if self.leaders else []
-        if 1 < len(leaders) < len(every):
-            yield Section(self.leaders, leaders, columns(leaders, (self.label, *self.told)))
         refused = [row for document in documents for row in document.head.get("refused") or ()]
         if refused:
             yield table(f"{self.title}: left out", refused)
@@ -269,50 +257,30 @@ class Kind:
         name = [key for key in dots.name if any(key in row for row in rows)]
         return replace(dots, filters=keys, by=keys, ranges=ranges, name=name)
 
-    def _groups(self, rows: Sequence[Row]) -> dict[str, list[Row]]:
-        """Rows by their group; of rows that are pieces only the whole."""
-        stacks = [chart for chart in self.charts if isinstance(chart, Stacks)]
-        wholes = [row for row in rows if any(chart.is_whole(row) for chart in stacks)]
-        groups: dict[str, list[Row]] = {}
-        for row in wholes or rows:
-            if all(row.get(key.removeprefix("-")) is not None for key in self.best[:1]):
-                name = described(row, self.apart, self.headers)
-                groups.setdefault(name, []).append(row)
-        return groups
-
-    def _leaders(self, rows: Sequence[Row]) -> list[Row]:
-        """The best row of each group, the best first."""
-        best = (_best(group, self.best[0]) for group in self._groups(rows).values())
-        return sorted(best, key=lambda row: _order(row, self.best[0]))
-
     def _sentences(self, rows: Sequence[Row]) -> Iterator[str]:
-        """How many rows fit, and what the best of each group are."""
-        fitting = sum(row.get("fits") is not False for row in rows)
-        if 0 < fitting < len(rows):
-            yield f"{self.title}: {fitting} of {len(rows)} fit."
-        groups = self._groups(rows)
-        for key in self.best:
-            order = sorted(groups, key=lambda name: _order(_best(groups[name], key), key))
-            for name in order[:TOLD]:
-                yield self._sentence(name, groups[name], key)
-            if len(order) > TOLD:
-                names = filter(None, order[TOLD:])
-                yield f"And {len(order) - TOLD} more, in the table: {'; '.join(names)}."
-        yield from self.sentences(rows) if self.sentences else ()
+        """How many rows there are and fit, and which is the best; of rows that are pieces only the
+        whole ones count."""
+        if self.sentences is not None:
+            yield from self.sentences(rows)
+            return
+        stacks = [chart for chart in self.charts if isinstance(chart, Stacks)]
+        units = [row for row in rows if any(chart.is_whole(row) for chart in stacks)] or rows
+        words = f"{self.title}: {len(units):,} {'row' if len(units) == 1 else 'rows'}"
+        fitting = sum(row.get("fits") is not False for row in units)
+        words += f", {fitting:,} fit" if fitting < len(units) else ""
+        key = self.best.removeprefix("-")
+        scored = [row for row in units if key and row.get(key) is not None]
+        if scored:
+            best = min(scored, key=self._order)
+            word = "least" if self.best.startswith("-") else "most"
+            name = f" of {best[self.label]}" if best[self.label] else ""
+            words += f"; the {word} {described(best, [key], self.headers)}{name}"
+        yield f"{words}."
 
-    def _sentence(self, name: str, group: Sequence[Row], key: str) -> str:
-        """What the best row of a group is, and how far the others are from it."""
-        best = _best(group, key)
-        word, bare = "least" if key.startswith("-") else "most", key.removeprefix("-")
-        superlative = f", the {word} {self.headers.get(bare) or header_of(bare)}"
-        keys = [each for each in telling(group, self.named) if each not in self.apart]
-        label = ", ".join(filter(None, [name, described(best, keys, self.headers)]))
-        ratios = [row[bare] / best[bare] for row in group if row is not best and best[bare]]
-        ends = dict.fromkeys(f"{end:.2f}" for end in (min(ratios), max(ratios))) if ratios else ()
-        others = f"; others have {' to '.join(ends)} times that" if ends and word == "least" else ""
-        subject = f"{self.title}{superlative if len(group) > 1 else ''}"
-        numbers = described(best, self.told, self.headers)
-        return f"{': '.join(filter(None, (subject, label or best[self.label], numbers)))}{others}."
+    def _order(self, row: Row) -> tuple[bool, float]:
+        """Where a row is among others by what is best; what does not fit is last."""
+        value = row.get(self.best.removeprefix("-")) or 0.0
+        return row.get("fits") is False, value if self.best.startswith("-") else -value
 
 
 KINDS: dict[str, Kind] = {}
@@ -329,16 +297,6 @@ def of_header(header: Iterable[str]) -> str | None:
 def _varies(rows: Sequence[Row], keys: Iterable[str]) -> bool:
     """Whether rows differ in one of the keys."""
     return any(len({row.get(key) for row in rows}) > 1 for key in keys)
-
-
-def _order(row: Row, key: str) -> tuple[bool, float]:
-    """Where a row is among others by the most or the least of a key; what does not fit is last."""
-    value = row.get(key.removeprefix("-")) or 0.0
-    return row.get("fits") is False, value if key.startswith("-") else -value
-
-
-def _best(rows: Sequence[Row], key: str) -> Row:
-    return min(rows, key=lambda row: _order(row, key))
 
 
 def told(documents: Sequence[Document]) -> Iterator[str]:

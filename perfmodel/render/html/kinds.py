@@ -91,13 +91,6 @@ def _changed(document: Document) -> Iterator[dict[str, Any]]:
         yield {"algorithm": "", **{k: row[k] for k in ("device", "problem", "time_us", "limiter")}}
 
 
-def _graph_cases(document: Document) -> Iterator[dict[str, Any]]:
-    for graph in document.rows:
-        for node in graph["kernels"]:
-            label = f"{graph['graph']}: {node['kernel']}"
-            yield {**node["prediction"], "label": label, "part_of": graph["graph"]}
-
-
 def _tree_rows(document: Document) -> Iterator[dict[str, Any]]:
     """The kernels of networks, over all their layers, and of graphs; the host's time, and the
     total."""
@@ -132,38 +125,23 @@ def _tree_rows(document: Document) -> Iterator[dict[str, Any]]:
         yield {**common, **dict.fromkeys(names, "all"), **ends, "share": 1.0}
 
 
-def _classes(document: Document) -> Iterator[dict[str, Any]]:
-    """A case for each class of a network with arithmetic: its operations and bytes over its
-    time."""
-    for network in document.rows:
-        for name in dict.fromkeys(kernel["class"] for kernel in network["kernels"]):
-            kernels = [kernel for kernel in network["kernels"] if kernel["class"] == name]
-            if all("bytes" in kernel for kernel in kernels):
-                yield _class_case(network, name, kernels)
-
-
-def _class_case(network: Row, name: str, kernels: Sequence[Row]) -> dict[str, Any]:
-    def summed(member: str) -> dict[str, float]:
-        keys = dict.fromkeys(key for kernel in kernels for key in kernel[member])
-        return {key: sum(k["layers"] * k[member].get(key, 0.0) for k in kernels) for key in keys}
-
-    matrix = [kernel for kernel in kernels if kernel["flops"].get("matrix")]
-    work = sum(
-        k["layers"] * counted_work(k.get("useful_flops"), k["flops"]) for k in matrix or kernels
-    )
-    traffic = summed("bytes")
-    return {
-        "device": str(network["device"]),
-        "algorithm": name,
-        "label": f"{network['network']}: {name}",
-        "part_of": network["network"],
-        "problem": {key: network[key] for key in _SETTING},
-        "time_us": sum(kernel["layers"] * kernel["time_us"] for kernel in kernels),
-        "limiter": max(kernels, key=lambda k: k["layers"] * k["time_us"])["limiter"],
-        "flops": summed("flops"),
-        "useful_flops": work,
-        "bytes": traffic,
-    }
+def _tree_cases(document: Document) -> Iterator[dict[str, Any]]:
+    """A case for each kernel of networks and graphs that has arithmetic and takes a fiftieth of
+    the time or more."""
+    for tree in document.rows:
+        name = tree.get("network") or tree.get("graph")
+        for kernel in tree["kernels"]:
+            if kernel.get("layers", 1) * kernel["time_us"] < 0.02 * tree["time_us"]:
+                continue
+            words = f"{name}: {kernel['kernel']}", kernel.get("pass")
+            own = kernel.get("prediction") or {
+                "device": str(tree["device"]), "algorithm": kernel["operator"],
+                "problem": {key: tree[key] for key in _SETTING if key in tree},
+                **{key: kernel.get(key)
+                   for key in ("time_us", "limiter", "flops", "useful_flops", "bytes")},
+            }  # fmt: skip
+            if own.get("bytes") and counted_work(own.get("useful_flops"), own["flops"]):
+                yield {**own, "label": ", ".join(filter(None, words)), "part_of": name}
 
 
 def _loads(document: Document) -> Iterator[dict[str, Any]]:
@@ -269,43 +247,38 @@ KINDS |= {
         "Graphs: where the time goes",
         ("graph", "device", "kernels", "time_us"),
         named=("graph", "device"),
-        told=("time_us",),
-        best=("-time_us",),
+        best="-time_us",
         charts=[replace(_LINES, pieces=("operator", "kernel"))],
         first=("kernel", "operator", "time_us", "share"),
         left_out="^(direction|layer|layers|class)$",
         headers={"hbm_bytes": "memory traffic"},
         rows=_tree_rows,
-        cases=_graph_cases,
+        cases=_tree_cases,
     ),
     "networks": Kind(
         "Networks: where the time goes",
         ("by_class_us", "kernels"),
         named=("network", "device", *_SETTING),
-        told=("time_us",),
-        best=("-time_us",),
-        apart=("network", "pass", "batch", "seq"),
+        best="-time_us",
         charts=[replace(_LINES, pieces=("class", "layer", "kernel", "limiter", "direction"))],
         first=("kernel", *_SETTING, "class", "time_us", "share", "network", "device", "layer"),
         left_out="^direction$",
         headers={"hbm_bytes": "memory traffic"},
         rows=_tree_rows,
-        cases=_classes,
+        cases=_tree_cases,
     ),
     "network lines": Kind(
         "Networks: where the time goes",
         ("network", "time_us", "share", "hbm_bytes", "intensity"),
         named=("network", "device"),
-        told=("time_us",),
-        best=("-time_us",),
+        best="-time_us",
         charts=[_LINES],
     ),
     "trace": Kind(
         "Traced modules: where the time goes",
         ("line", "aten", "time_us", "share"),
         named=("module", "device"),
-        told=("time_us",),
-        best=("-time_us",),
+        best="-time_us",
         charts=[_LINES],
         head=("module",),
     ),
@@ -315,8 +288,7 @@ KINDS |= {
         named=("network", "device", "devices", *_PLAN, "recompute", "optimiser", "schedule",
                "stack", "dtype", "seq", "global_batch"),
         label="plan",
-        told=("step_us", "tokens_per_s_per_device", _MFU, "memory_total_bytes", "fits", "limiter"),
-        best=("tokens_per_s_per_device", "-memory_total_bytes"),
+        best="tokens_per_s_per_device",
         charts=[
             Dots("Plans by memory and time", ["memory_total_bytes"],
                  ["tokens_per_s_per_device", "step_us", _MFU], ["plan"], log="",
@@ -341,17 +313,14 @@ KINDS |= {
                    whole="device"),
         ],
         head=("file",),
-        best=("-time_us",),
-        told=("time_us",),
+        best="-time_us",
     ),
     "loads": Kind(
         "Served networks",
         ("ttft_ms", "tpot_ms", _RATE),
         named=_DEPLOYED,
         label="system",
-        told=("size", "ttft_ms", "tpot_ms", "output_tokens_per_s", _RATE, "limiter"),
-        best=(_RATE, "-tpot_ms"),
-        apart=("system",),
+        best=_RATE,
         charts=[
             Dots("Throughput against interactivity", ["tokens_per_s_per_user"],
                  [_RATE, "output_tokens_per_s"], ["system", "size"], log="y",
@@ -365,14 +334,12 @@ KINDS |= {
         left_out="^terms_us|^known",
         headers={"size": "load"},
         rows=_loads,
-        leaders="Plans, best first",
     ),
     "fits": Kind(
         "What fits",
         ("bytes_per_token", "cache_room_bytes", "total_bytes"),
         named=(*_DEPLOYED, "tokens", "batch"),
-        told=("sequences", "tokens", "batch", "context", "bytes_per_token"),
-        best=("cache_room_bytes",),
+        best="cache_room_bytes",
         charts=[
             Stacks("Memory by what holds it",
                    "(weights|context|exchange_buffers|graphs|activations|cache_room)_bytes",
@@ -384,8 +351,7 @@ KINDS |= {
         "Profile",
         ("known_by", "measured_us", "lost_us"),
         named=("tool", "device"),
-        told=("operator", "problem", "calls", "measured_us", "predicted_us", "lost_us"),
-        best=("lost_us",),
+        best="lost_us",
         charts=[
             Stacks("Coverage: how the time is known", "measured_us", pieces=("known_by",)),
             Stacks("Time lost against the model's", "(predicted|lost)_us", largest="lost_us",
@@ -412,9 +378,7 @@ KINDS |= {
         "Collectives",
         ("collective", "bus_gb_per_s", "protocol", "time_us", "device"),
         named=(*_SERIES, "problem_bytes"),
-        told=("time_us", "bus_gb_per_s", "algorithm", "limiter"),
-        best=("bus_gb_per_s",),
-        apart=_SERIES,
+        best="bus_gb_per_s",
         charts=[
             Dots("Time and bandwidth over the size", ["problem_bytes", "problem_ranks"],
                  ["bus_gb_per_s", "time_us"], [*_SERIES, "problem_bytes"],
@@ -429,17 +393,13 @@ KINDS |= {
         "Links as roofs",
         ("ridge_flop_per_byte", "parallelism", "threshold"),
         named=("system", "parallelism", "link"),
-        told=("bound", "threshold", "quantity"),
-        best=("-threshold",),
-        apart=("system", "parallelism", "link"),
+        best="-threshold",
     ),
     "formats": Kind(
         "Weight formats",
         ("format", "bits"),
         named=("device", "batch", "format"),
-        told=("time_us", "weight_bytes", "limiter"),
-        best=("-time_us",),
-        apart=("device", "batch"),
+        best="-time_us",
         charts=[
             Dots("A decoding step by format", ["weight_bytes", "batch", "bits"],
                  ["tokens_per_s", "time_us", "gain"], ["format", "device", "batch"], log="y",
@@ -451,8 +411,7 @@ KINDS |= {
         "Offload policies",
         ("prefill_s", "decode_s", "decode_limiter"),
         named=("device", "blocks", "part", "weights_device", "cache_device"),
-        told=("tokens_per_s", "prefill_s", "decode_s", "decode_limiter"),
-        best=("tokens_per_s",),
+        best="tokens_per_s",
         charts=[
             Stacks("Time", "(prefill|decode)_s", "seconds", ordered=True, noted=("tokens_per_s",)),
             Stacks("Memory by place", "(device|host|disk)_bytes", "binary", ordered=True,
@@ -463,8 +422,7 @@ KINDS |= {
         "Caches computed anew",
         ("split", "sent_us", "time_share"),
         named=("device", "batch", "context"),
-        told=("share", "time_share"),
-        best=("-time_share",),
+        best="-time_share",
         charts=[
             Dots("Over the context", ["context", "batch"], ["time_us", "sent_us"],
                  ["device", "context", "batch"], filters=["device", "batch"],
@@ -475,8 +433,7 @@ KINDS |= {
         "Streamed weights",
         ("link_us", "work_us", "hiding_batch"),
         named=("device", "batch", "context"),
-        told=("tokens_per_s", "limiter", "hiding_batch"),
-        best=("tokens_per_s",),
+        best="tokens_per_s",
         charts=[
             Dots("Over the batch", ["batch", "context"], ["tokens_per_s", "time_us"],
                  ["device", "batch", "context"], filters=["device", "context"],
@@ -487,8 +444,7 @@ KINDS |= {
         "Layers on the device",
         ("on_device", "on_host", "time_us"),
         named=("device", "on_device", "on_host"),
-        told=("tokens_per_s", "time_us"),
-        best=("tokens_per_s",),
+        best="tokens_per_s",
         charts=[
             Dots("Over the layers on the device", ["on_device"], ["time_us", "tokens_per_s"],
                  ["device", "on_device"], log="", filters=["device"],
@@ -499,9 +455,7 @@ KINDS |= {
         "Devices that hold the network",
         ("joules_per_token", "streamed_us", "hiding_batch"),
         named=("devices", "device"),
-        told=("time_us", "joules_per_token", "limiter"),
-        best=("-time_us",),
-        apart=("device",),
+        best="-time_us",
         charts=[Stacks("A decoding step", "(time)_us", range="time_us")],
         left_out=_OF_A_TREE,
     ),
@@ -509,8 +463,7 @@ KINDS |= {
         "Embedding tables",
         ("device", "devices", "placement", "batch"),
         named=("device", "devices", "placement", "batch"),
-        told=("samples_per_s", "limiter"),
-        best=("samples_per_s",),
+        best="samples_per_s",
         charts=[Stacks("A batch", "(time|dense)_us", ordered=True, noted=("samples_per_s",))],
         left_out=_OF_A_TREE,
     ),

@@ -78,6 +78,7 @@ def contents(results: Results) -> Contents:
     for each in (*early, *late):
         counts.update(each.assumptions)
     sentences = [
+        *results.told,
         *summary.sentences([case for case in every if not case.get("part_of")]),
         *(text for each in (*early, *late) for text in each.sentences),
         *results.sentences,
@@ -110,7 +111,7 @@ def render(
     said of them."""
     content = contents(results)
     data: dict[str, Any] = {"title": title, "command": command, "tables": {}, "charts": {}}
-    words = content.sentences or [_EXPLORER]
+    words = content.sentences or ([_EXPLORER] if explorer else [])
     pages = [tag("p", tag("a", text, href=page)) for text, page in (links or {}).items()]
     parts = [section("summary", "Summary", [*(tag("p", text) for text in words), *pages])]
     parts += [_section(s, s.id or f"result-{i}", data) for i, s in enumerate(content.early)]

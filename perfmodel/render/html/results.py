@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from perfmodel.errors import ProblemError, TableError
-from perfmodel.render.html.kind import Document, Kind
+from perfmodel.render.html.kind import Document, Kind, told
 from perfmodel.render.html.kinds import KINDS, RUNS
 from perfmodel.render.html.sections import Section, table
 
@@ -65,6 +65,12 @@ class Results:
                     cases.append(case)
                     known = known and known | {key_of(case)}
         return cases
+
+    @property
+    def told(self) -> list[str]:
+        """Titles and notes of documents that have no section of their own."""
+        groups = (group for n, group in self.documents.items() if not KINDS[n].sectioned)
+        return list(dict.fromkeys(line for group in groups for line in told(group)))
 
     @property
     def effects(self) -> dict[str, dict[str, list[float | None]]]:

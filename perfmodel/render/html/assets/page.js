@@ -370,7 +370,7 @@ function moveRoofs() {
       const [level] = part.dataset.of.split("-");
       const rate = log(`${level}_bandwidth`, ...(carried[level] ?? []));
       const unit = log(part.dataset.of.endsWith("vector") ? "vector" : "matrix", "clock", "units");
-      if (part.matches(".predicted, .measured, .range, .end")) continue;
+      if (part.matches(".predicted, .measured, .range")) continue;
       if (!data.charts["roofline-chart"].levels[level]) move(part, 0, -up * unit);
       else move(part, across * (top - rate), part.matches(".foot") ? 0 : -up * top);
     }

@@ -1,6 +1,6 @@
 """The chart of docs/accuracy.md: errors of each kind of run, left out of the fit and included.
 
-    python -m perfmodel.render.heldout docs/accuracy.md --output docs/images/accuracy.svg
+    python tests/heldoutchart.py docs/accuracy.md --output docs/images/accuracy.svg
 
 It is drawn from the first table of the page, so that both agree.
 """
@@ -77,14 +77,14 @@ def _sentence(rows: Sequence[Row]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Draw the chart of a page."""
-    return exit_code("perfmodel.render.heldout", lambda: _main(arguments))
+    return exit_code("heldoutchart", lambda: _main(arguments))
 
 
 def _main(arguments: Sequence[str] | None) -> None:
     import argparse
     from pathlib import Path
 
-    parser = argparse.ArgumentParser(prog="perfmodel.render.heldout", description=__doc__)
+    parser = argparse.ArgumentParser(prog="heldoutchart", description=__doc__)
     parser.add_argument("page", help="the page whose first table is drawn")
     parser.add_argument("--output", default="docs/images/accuracy.svg")
     options = parser.parse_args(arguments)
