@@ -135,7 +135,8 @@ class Recorder:
     def part(self, name: str, first: int) -> Recorder:
         """Its kernels from the first on, with all of its tensors."""
         lists = self.nodes[first:], self.kinds[first:], self.rules[first:]
-        return Recorder(name, *lists, tensors=self.tensors)
+        names = {name for node in lists[0] for edge in node.writes for name in edge.tensors}
+        return Recorder(name, *lists, tensors=self.tensors, written=names)
 
     @cached_property
     def graph(self) -> Graph:

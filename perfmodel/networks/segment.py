@@ -14,6 +14,9 @@ from perfmodel.networks.operations.operation import Operation
 from perfmodel.networks.recorder import Recorder
 from perfmodel.networks.value import Value, Weight
 
+AGAIN = ".input again"
+"""End of the name of an exchange that gathers an input for the gradient of weights."""
+
 
 @dataclass(frozen=True)
 class Segment:
@@ -38,6 +41,10 @@ class Segment:
     def forward(self) -> Recorder:
         """The forward pass of one layer."""
         return self._forward[0]
+
+    def recorded(self, operation: Operation) -> Recorder:
+        """The forward kernels of one operation."""
+        return self._forward[1][operation.name]
 
     @cached_property
     def _forward(self) -> tuple[Recorder, dict[str, Recorder]]:
@@ -95,7 +102,7 @@ class Segment:
         if isinstance(operation, Linear) and source is not None and source.name not in gathers:
             gathers.add(source.name)
             size_bytes = source.whole_bytes
-            name = f"{operation.name}.input again"
+            name = operation.name + AGAIN
             tape.exchange(name, "all-gather", source.axis, size_bytes, source.x)
 
     @cached_property

@@ -74,8 +74,11 @@ def predict_step(
     updating = sum(spread.seconds for spread in last)
     paging = copies.page_seconds(storage.footprints.get("host", 0.0))
     seconds = timing.seconds + tail + updating + paging
-    split = classes(stage, copies, last, timing.bubble_seconds, seconds)
-    low, high = ranged(stage, copies, last, seconds)
+    # Each direction of a pipeline with two has its share of the micro-batches.
+    share = replace(plan, accumulation=plan.accumulation // order.copies)
+    passes = replace(copies, plan=share)
+    split = classes(stage, passes, last, timing.bubble_seconds, seconds)
+    low, high = ranged(stage, passes, last, seconds)
     return Step(
         network=network,
         plan=plan,
@@ -86,7 +89,7 @@ def predict_step(
         forward_seconds=timing.forward_seconds,
         backward_seconds=timing.backward_seconds,
         bubble_seconds=timing.bubble_seconds,
-        recompute_seconds=recompute_seconds(stage, plan),
+        recompute_seconds=recompute_seconds(stage, share),
         classes=split,
         memory=storage,
         peak_flops=_peak(device, plan),

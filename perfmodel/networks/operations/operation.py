@@ -58,10 +58,8 @@ class Operation(ABC):
         setting, weights = self.setting, {w.name for w in self.weights}
         wanted = {x.name for x in self.inputs} if setting.gradients != "weights" else set()
         statistics = {value.name.rpartition(".")[2]: value for value in self.statistics}
-        back = Backward(
-            self.name, to.forward[self.name], to, wanted | (weights if setting.trains else set()), weights,
-            statistics,
-        )  # fmt: skip
+        wanted |= weights if setting.trains else set()
+        back = Backward(self.name, to.forward[self.name], to, wanted, weights, statistics)
         back.run(gradients)
         return tuple(back.total(x.name) or gradient_of(x, self.name) for x in self.inputs)
 
