@@ -24,8 +24,9 @@ MODEL = (
     "networks.networktime:predict_network", "training.step:predict_step",
     "serving.steps:Steps.decode", "serving.steps:Steps.prefill", "serving.steps:Steps.mixed",
     "serving.steps:Steps.verify", "serving.steps:Steps.passes", "serving.cachememory:weight_bytes",
-    "serving.cachememory:sequence_bytes", "offload.layertimes:answer",
-    "offload.policymemory:held", "compression.compressed:Compressed.predict",
+    "serving.cachememory:sequence_bytes", "offload.layertimes:predict_block",
+    "offload.layertimes:block_seconds", "offload.policymemory:spans",
+    "compression.compressed:Compressed.predict",
 )  # fmt: skip
 """What predicts, as module:name below `perfmodel`."""
 

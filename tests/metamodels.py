@@ -3,13 +3,15 @@ keys and values that a token leaves in the cache.
 
 `python -m tests.metamodels` writes tests/vectors/removed_keys.json anew: for each file of
 tests/configs and each key that is taken away, what the rest builds (null: nothing); and the
-parameters of the networks of tests/vectors/deployed.json.
+parameters of the networks of tests/vectors/deployed.json, and of the texts and encoders of images
+of tests/vectors/wrappers.json.
 """
 
 from __future__ import annotations
 
 import copy
 import json
+import re
 import warnings
 from pathlib import Path
 
@@ -18,6 +20,9 @@ from perfmodel.networks.huggingface.config import WITHOUT_EFFECT
 CONFIGS = Path(__file__).parent / "configs"
 REMOVED = Path(__file__).parent / "vectors" / "removed_keys.json"
 DEPLOYED = Path(__file__).parent / "vectors" / "deployed.json"
+WRAPPERS = Path(__file__).parent / "vectors" / "wrappers.json"
+_OF_IMAGES = re.compile("vision|visual|project|merger|multi_modal")
+"""Names of parameters of an encoder of images and of its projector."""
 NOT_BUILT = {"mpt-1b": "transformers' MPT has neither learned positions nor biases"}
 _HEADS = {
     "bert": "BertForPreTraining", "t5": "T5ForConditionalGeneration",
@@ -63,6 +68,22 @@ def _model(transformers, config, data):
     if kind in _HEADS:
         return getattr(transformers, _HEADS[kind])(config)
     return transformers.AutoModelForCausalLM.from_config(config)
+
+
+def built_parts(data):
+    """Parameters of the text, and of the encoder of images with its projector, of a whole file."""
+    import torch
+    import transformers
+    from transformers.models.auto import modeling_auto
+
+    with torch.device("meta"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        config = transformers.AutoConfig.for_model(**copy.deepcopy(data))
+        model = modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING[type(config)](config)
+    named = [*model.named_parameters()]
+    named += [(name, one) for name, one in model.named_buffers() if name.endswith(_ROUTER_BIAS)]
+    seen = [one.numel() for name, one in named if _OF_IMAGES.search(name)]
+    return sum(one.numel() for _, one in named) - sum(seen), sum(seen)
 
 
 def _cached(config):
@@ -123,7 +144,15 @@ def deployed():
     return {name: entry | {"built": built(entry["keys"])[0]} for name, entry in entries.items()}
 
 
+def wrappers():
+    """The wrappers of an encoder, their parts built anew."""
+    entries = json.loads(WRAPPERS.read_text(encoding="utf-8"))
+    return {name: entry | {"built": built_parts(entry["keys"])} for name, entry in entries.items()}
+
+
 if __name__ == "__main__":
+    rows = ",\n".join(f'"{name}": {json.dumps(row)}' for name, row in wrappers().items())
+    WRAPPERS.write_text(f"{{\n{rows}\n}}\n", encoding="utf-8")
     rows = ",\n".join(f'"{name}": {json.dumps(row)}' for name, row in deployed().items())
     DEPLOYED.write_text(f"{{\n{rows}\n}}\n", encoding="utf-8")
     REMOVED.parent.mkdir(exist_ok=True)

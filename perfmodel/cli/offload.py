@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import product
 from typing import Annotated
 
 from perfmodel.cli import ranges
 from perfmodel.cli.arguments import Devices, Host, Size
 from perfmodel.cli.build import command
 from perfmodel.cli.networkoptions import NamedNetwork, WeightFormat
+from perfmodel.columns import Row
 from perfmodel.compression import naming
 from perfmodel.compression.compressed import Compressed
 from perfmodel.errors import ProblemError, UnknownName, needs
 from perfmodel.fieldoption import FieldOption
 from perfmodel.hardware import Device
-from perfmodel.offload import flexgen, search
+from perfmodel.offload import flexgen, recompute, search, sharing, streaming
 from perfmodel.offload.layershape import Request, Stored, of_network
-from perfmodel.offload.layertimes import Rates, answer
+from perfmodel.offload.layertimes import Rates, predict_block
 from perfmodel.offload.modelled import Disk, Modelled
 from perfmodel.offload.policy import of_percent
 from perfmodel.render import Report
 from perfmodel.render import offload as render
-from perfmodel.units import parse, si
+from perfmodel.render.report import on_device
+from perfmodel.units import parse
 
 _ROOM = 0.9
 """Share of each memory that policies may fill."""
 _OWN = "own"
 _POLICIES = ("auto", "recompute", "stream", "layers")
+_NO_GAIN = (
+    "an activation is no smaller than the keys and values made of it, as with grouped or latent "
+    "heads: recomputing any of them saves nothing"
+)
 _CONTEXT = ranges.read("1k", "")
 _capacity = partial(ranges.quantity, dimension="capacity", name="--disk-size")
 _rate = partial(ranges.quantity, dimension="bandwidth", name="--disk-rate")
@@ -119,45 +126,90 @@ def offload(asked: Asked) -> Report:
     perfmodel offload llama-2-13b -d rtx4090 --policy stream --batch 1,64,512 --weights w4a16
     perfmodel offload llama-2-13b -d rtx4070 --host xeon-8480plus --policy layers
     """
-    reports = [_report(asked, device) for device in asked.device]
-    names = [device.slug for device in asked.device]
-    return reports[0] if len(reports) == 1 else render.by_device(names, reports, asked.label)
+    name, title, rows_of = _KINDS.get(asked.policy, _BLOCKS)
+    rows, notes = list[Row](), list[str]()
+    for device in asked.device:
+        some, lines = rows_of(asked, device)
+        rows += some
+        notes += lines
+    devices = on_device(device.slug for device in asked.device)
+    values = {name: f"{getattr(asked, name):,}" for name in ("isl", "osl")}
+    return render.report(name, rows, f"{asked.label}{devices}: {title.format(**values)}", notes)
 
 
-def _report(asked: Asked, device: Device) -> Report:
-    """The answer for a device."""
-    on, contexts = f"{asked.label} on {device.slug}", list(asked.context)
-    batches = list(asked.batch or (1,))
-    if asked.policy == "recompute":
-        notes: list[str] = []
-        if asked.derive:
-            needs("sympy", "--derive")
-            from perfmodel.napkin.splitting import derived
-
-            notes = list(derived().lines())
-        title = f"{on}: a layer's cache from host memory"
-        return render.recomputed(asked.network, device, batches, contexts, title, notes)
-    if asked.policy == "stream":
-        title = f"{on}: a step with weights from host memory"
-        return render.streaming(asked.stored, device, batches, contexts, title)
-    if asked.policy == "layers":
-        host = asked.given_host
-        if len(batches) > 1 or len(contexts) > 1:
-            raise ProblemError("--policy layers takes one --batch and one --seq")
-        title = f"{asked.label}: layers on {device.slug}, the rest on {host.slug}"
-        return render.layers(asked.stored, device, host, batches[0], contexts[0], title)
-    return _policy(asked, device)
+_Rows = tuple[list[Row], list[str]]
+"""Rows of a device, and lines below them."""
 
 
-def _policy(asked: Asked, device: Device) -> Report:
+def _recomputed(asked: Asked, device: Device) -> _Rows:
+    """How much of a cache in host memory to recompute, for one layer (KVPR)."""
+    notes = list[str]()
+    if asked.derive:
+        needs("sympy", "--derive")
+        from perfmodel.napkin.splitting import derived
+
+        notes += derived().lines()
+    rows, gains = list[Row](), True
+    for batch, tokens in product(asked.batch or (1,), asked.context):
+        plan = recompute.of_network(asked.network, device, batch, tokens)
+        tree, gains = replace(plan.tree(plan.split), device=device.slug), plan.gains
+        rows.append(
+            tree.as_row(
+                gains=gains,
+                split=plan.split,
+                share=plan.split / tokens,
+                sent_us=plan.seconds(0) * 1e6,
+                time_share=plan.time_share,
+            )
+        )
+    return rows, [*notes, *([] if gains else [_NO_GAIN])]
+
+
+def _streamed(asked: Asked, device: Device) -> _Rows:
+    """Weights streamed over the link in every step."""
+    rows = list[Row]()
+    for tokens in asked.context:
+        hiding = streaming.hiding_batch(asked.stored, device, tokens)
+        for batch in asked.batch or (1,):
+            tree = streaming.streamed(asked.stored, device, batch, tokens)
+            link, work = (lane.seconds * 1e6 for lane in tree.children)
+            rows.append(
+                tree.as_row(
+                    link_us=link,
+                    work_us=work,
+                    tokens_per_s=batch / tree.seconds,
+                    hiding_batch=hiding,
+                )
+            )
+    return rows, []
+
+
+def _layers(asked: Asked, device: Device) -> _Rows:
+    """Each number of layers that fits on the device."""
+    batches, contexts = list(asked.batch or (1,)), list(asked.context)
+    if len(batches) > 1 or len(contexts) > 1:
+        raise ProblemError("--policy layers takes one --batch and one --seq")
+    counts = range(asked.network.layers + 1)
+    at = (device, asked.given_host)
+    trees = [sharing.layers(asked.stored, *at, n, batches[0], contexts[0]) for n in counts]
+    rows: list[Row] = [tree.as_row(tokens_per_s=batches[0] / tree.seconds) for tree in trees]
+    fitting = [row for row in rows if row["fits"]]
+    rest = len(rows) - len(fitting)
+    return fitting, [f"{rest} further numbers of layers do not fit"] if rest else []
+
+
+def _blocks(asked: Asked, device: Device) -> _Rows:
     """The fastest policy that fits, or the one of six percentages."""
     notes = ["rates: operators on device and host, the link's documented rate; nothing is fitted"]
     disk = None if asked.disk_rate is None else Disk(asked.disk_rate, asked.disk_size)
     host_bytes = asked.host_memory
     if host_bytes is None:
         host_bytes = asked.host.memory_bytes if asked.host is not None else 0.0
-    disk_bytes = disk.capacity_bytes if disk else 0.0
-    room = search.Room(_ROOM * device.memory_bytes, _ROOM * host_bytes, disk_bytes)
+    rooms = {
+        "hbm": _ROOM * device.memory_bytes,
+        "host": _ROOM * host_bytes,
+        "disk": disk.capacity_bytes if disk else 0.0,
+    }
     shape, request = of_network(asked.stored), Request(asked.isl, asked.osl)
     shares = None if asked.policy == "auto" else _shares(asked.policy)
     if shares is not None and (asked.batch is None or len(asked.batch) != 1):
@@ -175,21 +227,31 @@ def _policy(asked: Asked, device: Device) -> Report:
             )
     if shares is None:
         parts = tuple(asked.batch) if asked.batch else search.PARTS
-        plan = search.best(shape, request, rates, room, parts)
+        policy = search.best(shape, request, rates, rooms, parts)
     else:
         policy = of_percent(next(iter(asked.batch or (1,))), asked.blocks, shares)
-        plan = answer(shape, request, policy, rates)
-        if not room.holds(shape, request, policy):
+        if not search.fits(shape, request, policy, rooms):
             notes.append(
                 f"by this count it needs more than {_ROOM:.0%} of a memory: it may not run"
             )
-    link = device.level("host")
-    rate = f", {si(link.bytes_per_s, 'B/s')} to its host" if link and link.bytes_per_s else ""
-    title = (
-        f"{asked.label} on {device.slug}{rate}: {request.prompt:,} tokens in, "
-        f"{request.generated:,} out"
+    tree = replace(predict_block(shape, request, policy, rates, rooms), device=device.slug)
+    prefill, decode = tree.children
+    row = tree.as_row(
+        costs=asked.costs,
+        tokens_per_s=policy.batch * request.generated / tree.seconds,
+        prefill_limiter=prefill.limiter,
+        decode_limiter=decode.limiter,
     )
-    return render.policy(shape, request, plan, asked.costs, title, notes)
+    return [row], notes
+
+
+_KINDS = {
+    "recompute": ("recompute", "a layer's cache from host memory", _recomputed),
+    "stream": ("streaming", "a step with weights from host memory", _streamed),
+    "layers": ("layers", "a step with some layers on its host", _layers),
+}
+_BLOCKS = ("policies", "{isl} tokens in, {osl} out", _blocks)
+"""Of a policy the name of its rows, its title, and what makes the rows of a device."""
 
 
 def _shares(text: str) -> list[float]:

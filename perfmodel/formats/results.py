@@ -53,6 +53,9 @@ DOCUMENTS: Mapping[str, Document] = {
     "collectives": Document("collective", CollectivePrediction),
     "formats": Document("compress", Tree, form="row"),
     "placements": Document("embedding", Tree, form="row"),
+    **dict.fromkeys(
+        ("policies", "recompute", "streaming", "layers"), Document("offload", Tree, form="row")
+    ),
 }
 """By the member that has the rows."""
 _TEXT = {"type": "string"}

@@ -263,13 +263,6 @@ class Network:
     """Layers in order; in an encoder-decoder, the decoder's."""
     encoder: tuple[Block, ...] = ()
     """Layers of the encoder in an encoder-decoder; else empty."""
-    tower: Network | None = None
-    """A network whose output joins the prompt: the encoder of images. It runs before the first
-    token, and its parameters are not among those of this network."""
-    patches: Patches | None = None
-    """How an encoder reads images; None: a network reads tokens."""
-    projectors: tuple[Projector, ...] = ()
-    """What makes an encoder's output the tokens of another network, in place of a head."""
     norm: Norm = "rmsnorm"
     """Which norm its layers have."""
     norm_bias: bool = False
@@ -301,6 +294,13 @@ class Network:
     """Source of its sizes."""
     sizes: Mapping[str, int] = field(default_factory=dict, compare=False)
     """Published totals to check against: `parameters`, `active`."""
+    tower: Network | None = None
+    """A network whose output joins the prompt: the encoder of images. It runs before the first
+    token, and its parameters are not among those of this network."""
+    patches: Patches | None = None
+    """How an encoder reads images; None: a network reads tokens."""
+    projectors: tuple[Projector, ...] = ()
+    """What makes an encoder's output the tokens of another network, in place of a head."""
 
     def __post_init__(self) -> None:
         _check_whole("hidden", self.hidden)

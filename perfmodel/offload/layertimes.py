@@ -1,4 +1,5 @@
-"""The time of a layer under a policy, from the times of each transfer direction and machine.
+"""The time of a block of requests under a policy, from the times of each transfer direction and
+machine.
 
 Prefill overlaps three things: transfers to the device (from host and disk), transfers from it (to
 host and disk), and work. Decoding has the same transfers. FlexGen's code runs the transfers to the
@@ -7,15 +8,19 @@ device before the rest, its paper (2303.06865, section 4.3) beside it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Protocol
 
 import numpy as np
 
 from perfmodel.arithmetic import Number
+from perfmodel.graph.live import Memory
+from perfmodel.graph.tree import Tree
 from perfmodel.offload.layershape import LayerShape, Request
 from perfmodel.offload.policy import Policy
+from perfmodel.offload.policymemory import MOMENTS, spans
 
 
 @dataclass(frozen=True)
@@ -42,16 +47,24 @@ class LayerTimes:
         rest = _maximum(self.to_host, self.from_disk, self.to_disk, self.work)
         return self.to_device + rest if first_comes else _maximum(self.to_device, rest)
 
-    def limiter(self) -> str:
-        """The resource with the longest time; for plain numbers."""
-        seconds = {
-            "link to device": self.to_device,
-            "link to host": self.to_host,
-            "disk read": self.from_disk,
-            "disk write": self.to_disk,
-            "work": self.work,
+    @property
+    def lanes(self) -> dict[str, Tree]:
+        """Its resources, of plain numbers."""
+        return {
+            name: Tree.part(
+                resource,
+                "network" if name == "work" else "communication",
+                float(np.asarray(getattr(self, name))),
+                resource=resource,
+            )
+            for name, resource in _RESOURCES.items()
         }
-        return max(seconds, key=lambda name: float(np.asarray(seconds[name])))
+
+
+_RESOURCES = {
+    "to_device": "link to device", "to_host": "link to host", "from_disk": "disk read",
+    "to_disk": "disk write", "work": "work",
+}  # fmt: skip
 
 
 class Rates(Protocol):
@@ -68,45 +81,39 @@ class Rates(Protocol):
         """Times for one token of each sequence, at the mean length of the cache."""
 
 
-@dataclass(frozen=True)
-class Answer:
-    """Time of a block of requests under a policy."""
-
-    policy: Policy
-    """The policy, or policies."""
-    request: Request
-    """The tokens of each sequence."""
-    prefill: LayerTimes
-    """Times of one layer in prefill."""
-    decode: LayerTimes
-    """Times of one layer and token in decoding."""
-    prefill_seconds: Number
-    """Seconds of prefill over all layers, T_pre·l."""
-    decode_seconds: Number
-    """Seconds of decoding over all layers and all tokens but the first, T_gen·(n − 1)·l."""
-
-    @property
-    def seconds(self) -> Number:
-        """Seconds of the block."""
-        return self.prefill_seconds + self.decode_seconds
-
-    @property
-    def tokens_per_s(self) -> Number:
-        """Generated tokens of all sequences over the block's time."""
-        return self.policy.batch * self.request.generated / self.seconds
-
-
-def answer(shape: LayerShape, request: Request, policy: Policy, rates: Rates) -> Answer:
-    """T = l·T_pre + (n − 1)·l·T_gen (FlexGen, section 4.3)."""
+def block_seconds(shape: LayerShape, request: Request, policy: Policy, rates: Rates) -> Number:
+    """Seconds of a block, for many policies at once: T = l·T_pre + (n − 1)·l·T_gen (FlexGen,
+    section 4.3)."""
     prefill, decode = rates.prefill(shape, request, policy), rates.decode(shape, request, policy)
     step = decode.decode_seconds(first_comes=rates.first_comes)
-    return Answer(
-        policy,
-        request,
-        prefill,
-        decode,
-        shape.layers * prefill.prefill_seconds(),
-        shape.layers * (request.generated - 1) * step,
+    return shape.layers * prefill.prefill_seconds() + shape.layers * (request.generated - 1) * step
+
+
+def predict_block(
+    shape: LayerShape, request: Request, policy: Policy, rates: Rates, rooms: Mapping[str, float]
+) -> Tree:
+    """A block under one policy: its layers in prefill, then in decoding all tokens but the first,
+    each with its transfers beside its work; and what each memory of `rooms` holds."""
+    first = rates.prefill(shape, request, policy).lanes
+    prefill = Tree.beside("layer", "forward", [
+        Tree.series("in", "communication", [first["to_device"], first["from_disk"]]),
+        Tree.series("out", "communication", [first["to_host"], first["to_disk"]]),
+        first["work"],
+    ])  # fmt: skip
+    each = rates.decode(shape, request, policy).lanes
+    ahead = [each.pop("to_device")] if rates.first_comes else []
+    decode = Tree.series(
+        "layer", "forward", [*ahead, Tree.beside("rest", "forward", each.values())]
+    )
+    passes = (
+        Tree.series("prefill", "forward", [prefill], shape.layers),
+        Tree.series("decode", "forward", [decode], shape.layers * (request.generated - 1)),
+    )
+    return replace(
+        Tree.series("block", "network", passes),
+        settings={"part": policy.part, "blocks": policy.blocks, **policy.shares},
+        phases={each.name: each.seconds for each in passes},
+        memory=Memory(spans(shape, request, policy), MOMENTS, rooms),
     )
 
 

@@ -17,6 +17,8 @@ from perfmodel.errors import ProblemError
 
 Shares = tuple[Number, Number, Number]
 """On device, host and disk."""
+PLACES = ("device", "host", "disk")
+"""Memories, in the order of shares."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,15 @@ class Policy:
     def batch(self) -> int:
         """Sequences of a block."""
         return self.part * self.blocks
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Each share by its name; of one policy."""
+        return {
+            f"{data}_{place}": float(np.asarray(share))
+            for data in ("weights", "cache", "activations")
+            for place, share in zip(PLACES, getattr(self, data), strict=True)
+        }
 
 
 def of_percent(part: int, blocks: int, percent: Sequence[float]) -> Policy:

@@ -6,42 +6,28 @@ Source: FlexGen, 2303.06865, appendix A.2; its cost_model.py.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-
-import numpy as np
 
 from perfmodel.arithmetic import Number
-from perfmodel.graph.live import Span, alive
+from perfmodel.graph.live import Span
 from perfmodel.offload.layershape import LayerShape, Request
 from perfmodel.offload.policy import Policy
 
-_PLACES = ("device", "host", "disk")
+LEVELS = ("hbm", "host", "disk")
+"""Levels of memory, in the order of a policy's shares."""
+MOMENTS = ("prefill", "decode")
+"""Phases in which they hold data."""
 _PREFILL, _DECODE = range(2)
 _SCORE_BYTES = 2.0
 
 
-@dataclass(frozen=True)
-class Held:
-    """Peak bytes of a policy: the larger of prefill and decoding."""
-
-    device: Number
-    """On the device."""
-    host: Number
-    """In host memory."""
-    disk: Number
-    """On disk."""
-
-
-def held(shape: LayerShape, request: Request, policy: Policy) -> Held:
+def spans(shape: LayerShape, request: Request, policy: Policy) -> tuple[Span, ...]:
     """Data in its place, and buffers of data in transit while a layer runs."""
-    spans = [*_homes(shape, request, policy), *_buffers(shape, request, policy)]
-    sums = alive(spans, 2)
-    return Held(*(np.maximum(*sums[place]) for place in _PLACES))
+    return (*_homes(shape, request, policy), *_buffers(shape, request, policy))
 
 
 def _homes(shape: LayerShape, request: Request, policy: Policy) -> Iterator[Span]:
     """Weights and cache of all layers, and the activations of each sequence's tokens."""
-    for i, place in enumerate(_PLACES):
+    for i, place in enumerate(LEVELS):
         cache = shape.cache_bytes * request.tokens * policy.batch * policy.cache[i]
         layers = shape.layers * (shape.weight_bytes * policy.weights[i] + cache)
         yield Span("layers", layers, _PREFILL, _DECODE, place)
@@ -70,7 +56,7 @@ def _buffers(shape: LayerShape, request: Request, policy: Policy) -> Iterator[Sp
         + _SCORE_BYTES * s * shape.inner
         + _SCORE_BYTES * shape.heads * s**2
     )
-    yield Span("buffers", transit(2.0, s) + tensors, _PREFILL, _PREFILL, "device")
+    yield Span("buffers", transit(2.0, s) + tensors, _PREFILL, _PREFILL, "hbm")
     tensors = part * (7.0 * shape.activation_bytes + _SCORE_BYTES * shape.inner)
     attention = part * (
         2.0 * shape.cache_bytes * total
@@ -78,7 +64,7 @@ def _buffers(shape: LayerShape, request: Request, policy: Policy) -> Iterator[Sp
         + _SCORE_BYTES * shape.heads * total
     )
     on_device = transit(2.0, 1) + tensors + attention * policy.cache[0]
-    yield Span("buffers", on_device, _DECODE, _DECODE, "device")
+    yield Span("buffers", on_device, _DECODE, _DECODE, "hbm")
     yield Span("buffers", transit(1.0, s), _PREFILL, _PREFILL, "host")
     from_disk = shape.weight_bytes * policy.weights[2] + 2.0 * part * (
         shape.cache_bytes * total * policy.cache[2] + shape.activation_bytes * policy.activations[2]

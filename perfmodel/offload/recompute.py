@@ -6,11 +6,12 @@ that size, the link is the device's, and the split is a whole number of tokens.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from perfmodel.algorithms import Matmul
 from perfmodel.elements import element
 from perfmodel.errors import ProblemError
+from perfmodel.graph.tree import Tree
 from perfmodel.hardware import Device
 from perfmodel.napkin import recompute as formula
 from perfmodel.networks.expand import parameters
@@ -53,9 +54,9 @@ class Recompute:
             if getattr(self, name) < 1:
                 raise ProblemError(f"{name} is {getattr(self, name)}; it is 1 or more")
 
-    def seconds(self, computed: int) -> float:
-        """Seconds until the layer's keys and values are on the device, with `computed` tokens
-        recomputed.
+    def tree(self, computed: int) -> Tree:
+        """What happens until the layer's keys and values are on the device, with `computed` tokens
+        recomputed: their activations are sent, then they are multiplied while the rest is sent.
 
         Streamed weights share the link with the rest of the cache.
         """
@@ -64,7 +65,20 @@ class Recompute:
         first = formula.activation_seconds(rows, self.hidden, self.activation_width, link)
         product = formula.product_seconds(rows, self.hidden, self.columns, self.flops_per_s)
         rest = formula.cache_seconds(remainder, self.columns, self.cache_width, link)
-        return float(first) + max(float(product), float(rest) + self.weight_bytes / link)
+        rest += self.weight_bytes / link
+        lanes = (
+            Tree.part("keys and values", "matmul", float(product), resource="matrix"),
+            Tree.part("rest of the cache", "communication", float(rest), resource="link"),
+        )
+        sent = Tree.part("activations", "communication", float(first), resource="link")
+        return replace(
+            Tree.series("cache", "network", [sent, Tree.beside("layer", "network", lanes)]),
+            settings={"batch": self.batch, "context": self.tokens},
+        )
+
+    def seconds(self, computed: int) -> float:
+        """Seconds of that."""
+        return self.tree(computed).seconds
 
     @property
     def gains(self) -> bool:

@@ -7,16 +7,16 @@ over overlapping transfers, which is not linear.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from perfmodel.errors import ProblemError
+from perfmodel.graph.live import alive
 from perfmodel.offload.layershape import LayerShape, Request
-from perfmodel.offload.layertimes import Answer, Rates, answer
+from perfmodel.offload.layertimes import Rates, block_seconds
 from perfmodel.offload.policy import Policy
-from perfmodel.offload.policymemory import held
+from perfmodel.offload.policymemory import LEVELS, MOMENTS, spans
 from perfmodel.units import binary
 
 PARTS = (1, 2, 4, 8, 16, 32, 48, 64, 128)
@@ -26,46 +26,37 @@ BLOCKS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 _STEP, _STEP_WITH_DISK = 0.05, 0.1
 
 
-@dataclass(frozen=True)
-class Room:
-    """Memory limits of a policy, in bytes."""
-
-    device: float
-    """Device memory."""
-    host: float
-    """Host memory."""
-    disk: float = 0.0
-    """Disk."""
-
-    def holds(self, shape: LayerShape, request: Request, policy: Policy) -> np.ndarray:
-        """Whether each policy fits."""
-        demand = held(shape, request, policy)
-        return np.asarray(
-            (demand.device <= self.device) & (demand.host <= self.host) & (demand.disk <= self.disk)
-        )
+def fits(
+    shape: LayerShape, request: Request, policy: Policy, rooms: Mapping[str, float]
+) -> np.ndarray:
+    """Whether each policy fits the bytes of each memory, by `LEVELS`."""
+    live = alive(spans(shape, request, policy), len(MOMENTS))
+    within = (np.maximum(*live[level]) <= rooms.get(level, 0.0) for level in LEVELS)
+    return np.asarray(np.logical_and.reduce([*within]))
 
 
 def best(
     shape: LayerShape,
     request: Request,
     rates: Rates,
-    room: Room,
+    rooms: Mapping[str, float],
     parts: Sequence[int] = PARTS,
     blocks: Sequence[int] = BLOCKS,
-) -> Answer:
-    """The fastest policy on the grid that fits. Raises `ProblemError` where none does."""
-    top: Answer | None = None
-    for policies in _grid(parts, blocks, with_disk=room.disk > 0.0):
-        fits = room.holds(shape, request, policies)
-        if not fits.any():
-            continue
-        answers = answer(shape, request, policies, rates)
-        rate = np.where(fits, answers.tokens_per_s, -1.0)
-        i = int(np.argmax(rate))
-        if top is None or rate[i] > float(top.tokens_per_s):
-            top = answer(shape, request, _policy_at(policies, i), rates)
+) -> Policy:
+    """The policy on the grid that fits with the most tokens a second. Raises `ProblemError` where
+    none does."""
+    top, most = None, 0.0
+    for policies in _grid(parts, blocks, with_disk=rooms.get("disk", 0.0) > 0.0):
+        fitting = fits(shape, request, policies, rooms)
+        if fitting.any():
+            tokens = policies.batch * request.generated
+            rate = tokens / block_seconds(shape, request, policies, rates)
+            rate = np.where(fitting, rate, -1.0)
+            i = int(np.argmax(rate))
+            if top is None or rate[i] > most:
+                top, most = _policy_at(policies, i), float(rate[i])
     if top is None:
-        raise ProblemError(_refusal(shape, request, room))
+        raise ProblemError(_refusal(shape, request, rooms))
     return top
 
 
@@ -103,9 +94,9 @@ def _policy_at(policies: Policy, i: int) -> Policy:
     return Policy(policies.part, policies.blocks, weights, cache, activations)
 
 
-def _refusal(shape: LayerShape, request: Request, room: Room) -> str:
+def _refusal(shape: LayerShape, request: Request, rooms: Mapping[str, float]) -> str:
     need = shape.layers * (shape.weight_bytes + shape.cache_bytes * request.tokens)
-    supply = binary(room.device + room.host + room.disk)
+    supply = binary(sum(rooms.values()))
     return (
         f"no policy fits: weights and one sequence's cache take {binary(need)}, device, host and "
         f"disk offer {supply}, and two layers have to be on the device at once; give more host "

@@ -6,9 +6,9 @@ own work takes as long: B ≥ (W/v)/(t/B), with t the seconds of work of the bat
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import replace
 
+from perfmodel.graph.tree import Tree
 from perfmodel.hardware import Device
 from perfmodel.networks.setting import step
 from perfmodel.offload.layershape import Stored, of_network, predicted
@@ -17,47 +17,39 @@ from perfmodel.offload.links import host_bytes_per_s
 _MOST = 2**16
 
 
-@dataclass(frozen=True)
-class Streaming:
-    """A decode step of a network with weights in host memory and its cache on the device."""
+def streamed(
+    stored: Stored, device: Device, batch: int, context: int, *, away: float = 1.0
+) -> Tree:
+    """A decode step with a share `away` of the layers' weights in host memory and the cache on the
+    device: the weights on the link beside the step with resident weights."""
+    shape = of_network(stored)
+    volume = away * shape.layers * shape.weight_bytes
+    seconds = volume / host_bytes_per_s(device)
+    lanes = (
+        Tree.part("weights", "communication", seconds, resource="link"),
+        predicted(stored, step(batch, context), device),
+    )
+    return replace(
+        Tree.beside("step", "network", lanes),
+        settings={"batch": batch, "context": context},
+        device=device.slug,
+    )
 
-    network: Stored
-    """The network, with its weights as they are stored."""
-    device: Device
-    """The device."""
-    context: int
-    """Tokens of each sequence, the new one included."""
-    away: float = 1.0
-    """Share of the layers' weights that are streamed."""
 
-    @cached_property
-    def link_seconds(self) -> float:
-        """Seconds of the weights on the link, the lower bound of every step."""
-        shape = of_network(self.network)
-        volume = self.away * shape.layers * shape.weight_bytes
-        return volume / host_bytes_per_s(self.device)
+def hiding_batch(stored: Stored, device: Device, context: int, *, away: float = 1.0) -> int | None:
+    """The smallest batch whose work takes as long as the link; None if 65,536 is too small.
 
-    def work_seconds(self, batch: int) -> float:
-        """Seconds of the step with resident weights."""
-        return predicted(self.network, step(batch, self.context), self.device).seconds
+    Work increases with the batch, so bisection finds it.
+    """
 
-    def seconds(self, batch: int) -> float:
-        """Seconds of the step: the link overlapped with the work."""
-        return max(self.link_seconds, self.work_seconds(batch))
+    def hides(batch: int) -> bool:
+        link, work = streamed(stored, device, batch, context, away=away).children
+        return work.seconds >= link.seconds
 
-    @cached_property
-    def hiding_batch(self) -> int | None:
-        """The smallest batch whose work takes as long as the link; None if 65,536 is too small.
-
-        Work increases with the batch, so bisection finds it.
-        """
-        if self.work_seconds(_MOST) < self.link_seconds:
-            return None
-        low, high = 0, _MOST
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self.work_seconds(middle) < self.link_seconds:
-                low = middle
-            else:
-                high = middle
-        return high
+    if not hides(_MOST):
+        return None
+    low, high = 0, _MOST
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if hides(middle) else (middle, high)
+    return high

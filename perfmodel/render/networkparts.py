@@ -89,6 +89,11 @@ def _notes(net: Network, head: Row) -> Iterator[str]:
             f"active: {head['active']:,} with the input embedding, {core:,} without"
             f"{_published(net, 'active')}"
         )
+    if net.tower is not None:
+        yield (
+            f"encoder of images ({net.tower.family}): {net.tower.layers} layers of width "
+            f"{net.tower.hidden:,}, {parameter_count(net.tower):,} parameters"
+        )
     if head["kv_bytes"]:
         yield (
             f"cache: {binary(head['kv_bytes_per_token'])} a token in {head['kv_dtype']}, "

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from cases import cases, listed
+from refusing import refused
 
 from perfmodel.errors import PerfmodelError
 from perfmodel.networks import library
@@ -20,13 +21,6 @@ ROW = {
     "pass": "train", "seq": 512, "devices": 1, "micro_batch": 2, "stack": "megatron",
     "metric": "step_ms", "value": 60.0, "flag": "",
 }  # fmt: skip
-
-
-def refused(result):
-    code, out, err = result
-    assert (code, out) == (2, "")
-    assert err.count("\n") == 1, err
-    return err.removeprefix("perfmodel: ").rstrip("\n")
 
 
 @pytest.fixture

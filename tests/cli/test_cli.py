@@ -9,6 +9,7 @@ import sys
 
 import pytest
 from folders import ROOT
+from refusing import refused
 
 from perfmodel.cli import run
 from perfmodel.hardware import load
@@ -49,15 +50,6 @@ def process(*arguments, **options):
     return subprocess.run(
         command, capture_output=True, text=True, env=environment, check=False, **options
     )
-
-
-def refused(result):
-    """The one line that bad input gives: exit code 2, nothing on standard output."""
-    code, out, err = result
-    assert (code, out) == (2, "")
-    assert err.startswith("perfmodel: ")
-    assert err.count("\n") == 1, err
-    return err.removeprefix("perfmodel: ").rstrip("\n")
 
 
 def test_prediction_as_json_has_the_documented_members(predictions):
@@ -200,35 +192,6 @@ def test_own_spec_by_path(predictions, tmp_path):
     spec.write_text(load("h100-sxm").dump().replace("slug: h100-sxm", "slug: mine", 1))
     (one,) = predictions("attention", "--device", spec)
     assert one["device"] == "mine"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("-d", "h10-sxm"), "no device named 'h10-sxm'; did you mean h100-sxm"),
-        (("-d", "./none.yaml"), "none.yaml: cannot be read"),
-        (("-d", "h100-sxm", "--seq", "0"), "--seq must be at least 1, not 0; raise it"),
-        (("-d", "h100-sxm", "--batch", "-1"), "--batch must be at least 1, not -1; raise it"),
-        (("-d", "h100-sxm", "--window", "-1"), "--window must be at least 0, not -1; raise it"),
-        (("-d", "h100-sxm", "--seq", "8:4"), "--seq '8:4' is an empty range"),
-        (("-d", "h100-sxm", "--seq", "8;4"), "--seq '8;4' is not a size, list or range"),
-        (("-d", "h100-sxm", "--heads", "12", "--kv-heads", "8"), "multiple of kv-heads"),
-        (("-d", "a100", "--dtype", "fp8"), "a100-sxm4-80gb has no fp8 matrix rate; it has: fp64"),
-        (("-d", "h100-sxm", "--dtype", "fp17"), "no element type named 'fp17'; did you mean"),
-        (("-d", "h100-sxm", "--dtype", ","), "an empty list of names"),
-        (("-d", "h100-sxm", "--direction", "up"), "no direction named 'up'; known: bwd, fwd"),
-        (("-d", "h100-sxm", "--schedule", "magic"), "'magic'"),
-        (("-d", "h100-sxm", "--harness", "magic"), "'magic'"),
-        (("-d", "h100-sxm", "--head-dim", "65536"), "no tile of"),
-        (("-d", "h100-sxm", "--format", "xml"), "no format named 'xml'; known: csv, json"),
-        (("-d", "h100-sxm", "--output", "x.xml"), "x.xml: unknown suffix '.xml'; use .json"),
-        (("-d", "h100-sxm", "--output", "/no/such/x.csv"), "cannot write /no/such/x.csv"),
-        (("-d", "h100-sxm", "--bogus"), "no such option: --bogus"),
-        ((), "missing option '--device'"),
-    ],
-)
-def test_bad_input_is_one_line_and_exit_code_2(cli, arguments, said):
-    assert said in refused(cli("predict", "attention", *arguments))
 
 
 def test_a_sweep_of_impossible_problems_leaves_nothing_behind(cli, tmp_path):

@@ -3,8 +3,6 @@
 import csv
 import json
 
-from cases import cases
-
 GEMM = ("gemm", "-d", "h100-sxm", "-m", "64,4k")
 
 
@@ -34,15 +32,6 @@ def test_title_style_and_caption(cli, tmp_path):
     assert 'width="283.4' in (tmp_path / "y.svg").read_text()
     cli("roofline", *GEMM, "-o", "z.svg")
     assert "gemm bf16, n 4096, k 4096" in (tmp_path / "z.svg").read_text()
-
-
-@cases
-def test_bad_options_are_one_line(cli, tmp_path, options, said):
-    code, out, err = cli("roofline", *GEMM, "-o", "x.svg", *options)
-    assert (code, out) == (2, "")
-    assert said in err
-    assert err.count("\n") == 1
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_options_of_a_chart_need_a_chart(cli):

@@ -7,19 +7,13 @@ import json
 import pandas as pd
 import pytest
 from cases import cases
+from refusing import refused
 
 ROW = {
     "row": 1, "source": "own", "device": "h100-sxm", "topology": "switch", "library": "nccl",
     "collective": "all-reduce", "dtype": "fp16", "ranks": 8, "ranks_per_node": 8,
     "bytes": 2**20, "latency_us": 27.0, "flag": "",
 }  # fmt: skip
-
-
-def refused(result):
-    code, out, err = result
-    assert (code, out) == (2, "")
-    assert err.count("\n") == 1, err
-    return err.removeprefix("perfmodel: ").rstrip("\n")
 
 
 @pytest.fixture
@@ -74,11 +68,6 @@ def test_the_wall_is_a_table(cli):
     assert code == 0
     assert found["nvlink", "tensor"]["threshold"] == 17
     assert found["network", "expert"]["bound"] == "at least"
-
-
-@cases
-def test_bad_input_is_one_line(cli, arguments, says):
-    assert says in refused(cli("collective", *arguments))
 
 
 def test_compare_gives_every_row_back_or_says_why_not(cli, runs, tmp_path):

@@ -6,6 +6,7 @@ import re
 import pandas as pd
 import pytest
 from cases import cases
+from refusing import refused
 
 from perfmodel.table.records import published, read_table, write_table
 
@@ -21,13 +22,6 @@ def runs(tmp_path):
     path = tmp_path / "runs.csv"
     write_table(SOME, path)
     return path
-
-
-def refused(result):
-    code, out, err = result
-    assert (code, out) == (2, "")
-    assert err.count("\n") == 1, err
-    return err.removeprefix("perfmodel: ").rstrip("\n")
 
 
 def test_report_as_json(cli, runs):
@@ -152,11 +146,6 @@ def test_roofline_reads_the_rows_that_compare_writes(cli, tmp_path, window):
 def test_roofline_of_other_operators(cli, tmp_path, operator):
     path = tmp_path / "roofline.svg"
     assert cli("roofline", operator, "-d", "l40s", "-o", path)[0] == 0
-
-
-@cases
-def test_roofline_refuses_in_one_line(cli, arguments, said):
-    assert said in refused(cli("roofline", "attention", "-d", "h100-sxm", *arguments))
 
 
 def test_roofline_says_when_no_measured_run_fits(cli, runs, tmp_path):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Annotated
 
-import pytest
 from folders import TESTS
 
 from perfmodel.fieldoption import FieldOption
@@ -58,26 +57,6 @@ def test_what_is_shown_as_yaml_is_the_network(cli, tmp_path):
     assert library.load(tmp_path / "mine.yaml") == library.load("gpt-oss-120b")
     code, out, _ = cli("network", "show", "./mine.yaml", "-f", "json")
     assert json.loads(out)["active"] == active_count(library.load("gpt-oss-120b"))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("show", "lama-3-8b"), "no network named 'lama-3-8b'; did you mean llama-3-8b"),
-        (("show", "none.yaml"), "none.yaml: cannot be read"),
-        (("show", "bert-large", "--seq", "1k"), "there are 512 learned positions; give fewer"),
-        (("show", "gpt2", "--seq", "1,2"), "--seq takes one size, not '1,2'"),
-        (("show", "gpt2", "--kv-dtype", "fp7"), "fp7"),
-        (("show", "gpt2", "--yaml", "-f", "json"), "--yaml is a format of its own"),
-        (("import", "none.json"), "none.json: cannot be read"),
-        (("import", CONFIGS / "gpt2-xl.json", "--family", "gpt3"), "no family named 'gpt3'; did"),
-    ],
-)
-def test_errors_are_one_line_and_exit_code_2(cli, arguments, said):
-    code, out, err = cli("network", *arguments)
-    assert (code, out) == (2, "")
-    assert said in err
-    assert err.count("\n") == 1
 
 
 def test_import_writes_a_file_that_is_the_network(cli, tmp_path):

@@ -6,6 +6,7 @@ import json
 from dataclasses import fields, is_dataclass
 
 import pytest
+from refusing import refused
 
 from perfmodel.cli.list_ import KINDS as LISTED
 from perfmodel.cli.list_ import names_of, singular
@@ -16,13 +17,6 @@ from perfmodel.timing import stated
 from perfmodel.timing.libraries import files, kernel_facts, kernels
 from perfmodel.timing.runs import HARNESSES
 from perfmodel.units import seconds
-
-
-def refused(result):
-    code, out, err = result
-    assert (code, out) == (2, "")
-    assert err.count("\n") == 1
-    return err
 
 
 def value_at(holder, path):

@@ -39,18 +39,6 @@ def test_a_row_is_the_command_with_one_value_of_each_list(cli, command):
         assert rows(cli, *plain, *flat(own)) == [row]
 
 
-@pytest.mark.parametrize("arguments", [
-    (*INFER, "-d", "h100-sxm,b200", "--tensor", "2,4,8"),
-    (*INFER, "-d", "h200-sxm", "--tensor", "2,4", "--batch", "1,2,4"),
-    (*INFER, "-d", "h200-sxm", "--tensor", "2,4", "--fit", "batch", "--isl", "1k,2k,4k"),
-    (*TRAIN, "-d", "h100-sxm,b200", "--gpus", "8", "--tensor", "2,4,8"),
-])  # fmt: skip
-def test_lists_of_unequal_length_are_one_line(cli, arguments):
-    code, out, err = cli(*arguments, "--zip")
-    assert (code, out, len(err.splitlines())) == (2, "", 1)
-    assert "--zip" in err
-
-
 def test_an_impossible_pair_is_named_beside_the_others(cli):
     code, out, err = cli(*TRAIN, "-d", "h100-sxm,b200", "--gpus", "8", "--tensor", "3,4", "--zip")
     assert (code, err) == (0, "")

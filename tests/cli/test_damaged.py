@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from refusing import refused
 
 from perfmodel.algorithms.case import MOST_ELEMENTS
 from perfmodel.algorithms.declaration import declare
@@ -22,15 +23,6 @@ from perfmodel.plaintext import whole_number
 from perfmodel.replacing import replacing
 from perfmodel.table.records import read_table, tidy, write_table
 from perfmodel.units import UnitError, parse
-
-
-def refused(result, *words):
-    code, out, err = result
-    assert (code, out) == (2, ""), err
-    assert err.startswith("perfmodel: ")
-    assert err.count("\n") == 1, err
-    for word in words:
-        assert word in err, err
 
 
 def said(kind, call, *arguments):

@@ -7,7 +7,6 @@ import io
 import json
 
 import pytest
-from cases import cases
 from predictionschema import validator
 
 from perfmodel.cli import run
@@ -61,12 +60,3 @@ def test_a_file_of_ones_own(said, tmp_path):
     text = said(str(path), "-d", "h100", "-s", "rows=1k")
     assert "rows=1024" in text
     assert "kernels" in text
-
-
-@cases
-def test_bad_input_gets_one_line(given, line, capsys):
-    assert run(["graph", *given, "-d", "h100-sxm"]) == 2
-    found = capsys.readouterr()
-    assert not found.out
-    assert line in found.err
-    assert len(found.err.strip().splitlines()) == 1

@@ -5,6 +5,7 @@ import random
 from collections import Counter
 
 import pytest
+from refusing import refused
 from reportresults import COMMANDS, EVIL, RUNS, document, evil, rows
 
 from perfmodel.errors import PerfmodelError, TableError
@@ -177,7 +178,7 @@ def test_markup_in_any_text_of_any_kind_stays_text(report_results):
 def test_pages_are_small(report_results):
     paths = [report_results / f"{name}.json" for name in COMMANDS]
     everything = page.render(found(*paths), title="T", command="c")
-    assert len(everything.encode()) < 300_000
+    assert len(everything.encode()) < 320_000
 
 
 def test_rows_without_further_members_are_shown_with_what_they_have():
@@ -195,9 +196,10 @@ def test_rows_without_further_members_are_shown_with_what_they_have():
 )
 def test_damaged_rows_are_one_line(cli, tmp_path, rows, said):
     (tmp_path / "x.json").write_text(json.dumps(rows), encoding="utf-8")
-    code, out, err = cli("report", "x.json", "-o", "r.html")
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert f"x.json: {said} are not as perfmodel writes them: no '" in err
+    refused(
+        cli("report", "x.json", "-o", "r.html"),
+        f"x.json: {said} are not as perfmodel writes them: no '",
+    )
     assert not (tmp_path / "r.html").exists()
     results = Results()
     readers.add(rows, results, "x.json")

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from refusing import refused
 
 import perfmodel.cli
 
@@ -19,14 +20,6 @@ def cli(capsys):
         return code, out, err
 
     return call
-
-
-def refused(result, *words):
-    code, out, err = result
-    assert (code, out) == (2, ""), result
-    assert err.startswith("perfmodel: ")
-    assert err.count("\n") == 1
-    assert all(word in err for word in words), err
 
 
 def test_a_sweep_is_written_and_asked(cli, tmp_path):

@@ -12,6 +12,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from folders import ROOT
+from refusing import raised
 from sweepruns import contents, small
 
 from perfmodel.analysis.sweep import Sweep, parts, read_manifest, run
@@ -110,32 +111,24 @@ def test_killed_at_random_moments_it_loses_and_doubles_nothing(finished, tmp_pat
     assert kills > 1
 
 
-def refused(kind, call, *words):
-    with pytest.raises(kind) as caught:
-        call()
-    said = str(caught.value)
-    assert "\n" not in said
-    assert all(word in said for word in words), said
-
-
 def test_a_folder_with_another_sweep_is_refused(finished, tmp_path):
     before = contents(finished)
-    refused(OutputError, lambda: run(small(side=61), finished), "another sweep", "grid")
-    refused(OutputError, lambda: run(small(chunk=499), finished), "another sweep", "chunk")
+    raised(OutputError, lambda: run(small(side=61), finished), "another sweep", "grid")
+    raised(OutputError, lambda: run(small(chunk=499), finished), "another sweep", "chunk")
     other = small(devices=("h100-sxm",))
-    refused(OutputError, lambda: run(other, finished), "another sweep", "devices")
+    raised(OutputError, lambda: run(other, finished), "another sweep", "devices")
     faster = Sweep(small().grid, (load("h100-sxm").scaled(hbm_bandwidth=2),), chunk=500)
-    refused(OutputError, lambda: run(faster, finished), "another sweep", "devices")
+    raised(OutputError, lambda: run(faster, finished), "another sweep", "devices")
     changed = small().constants.with_values({"l2_knee": 0.5})
     same = Sweep(small().grid, small().devices, chunk=500, constants=changed)
-    refused(OutputError, lambda: run(same, finished), "another sweep", "constants_hash")
+    raised(OutputError, lambda: run(same, finished), "another sweep", "constants_hash")
     assert contents(finished) == before
     (tmp_path / "notes.txt").write_text("mine")
-    refused(OutputError, lambda: run(small(), tmp_path), "other files", "notes.txt")
+    raised(OutputError, lambda: run(small(), tmp_path), "other files", "notes.txt")
     (tmp_path / "notes.txt").rename(tmp_path / MANIFEST)
-    refused(OutputError, lambda: run(small(), tmp_path), "not a sound manifest")
+    raised(OutputError, lambda: run(small(), tmp_path), "not a sound manifest")
     (tmp_path / MANIFEST).write_text(json.dumps({"schema_version": 99}))
-    refused(OutputError, lambda: run(small(), tmp_path), "another version")
+    raised(OutputError, lambda: run(small(), tmp_path), "another version")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="locks as POSIX has them")
@@ -145,26 +138,26 @@ def test_two_runs_do_not_write_to_one_folder(tmp_path):
     run(small(side=5), tmp_path / "one")
     with (tmp_path / "one" / ".lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        refused(OutputError, lambda: run(small(side=5), tmp_path / "one"), "in use", "wait")
+        raised(OutputError, lambda: run(small(side=5), tmp_path / "one"), "in use", "wait")
     assert run(small(side=5), tmp_path / "one").fresh == 0
 
 
 def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
     (tmp_path / "file").write_text("")
-    refused(OutputError, lambda: run(small(), tmp_path / "file"), "cannot make the folder")
-    refused(OutputError, lambda: run(small(), tmp_path / "file" / "in"), "cannot make the folder")
+    raised(OutputError, lambda: run(small(), tmp_path / "file"), "cannot make the folder")
+    raised(OutputError, lambda: run(small(), tmp_path / "file" / "in"), "cannot make the folder")
 
 
 def test_reading_an_unfinished_or_damaged_sweep_is_one_line(tmp_path):
-    refused(TableError, lambda: next(parts(tmp_path)), "holds no sweep")
+    raised(TableError, lambda: next(parts(tmp_path)), "holds no sweep")
     folder = tmp_path / "sweep"
     run(small(side=20), folder)
     first = min(folder.rglob("*h100*/*.parquet"))
     whole = first.read_bytes()
     first.write_bytes(whole[: len(whole) // 2])
-    refused(TableError, lambda: next(parts(folder)), "not a sound Parquet file")
+    raised(TableError, lambda: next(parts(folder)), "not a sound Parquet file")
     first.unlink()
-    refused(TableError, lambda: next(parts(folder)), "not finished", "run the same sweep again")
+    raised(TableError, lambda: next(parts(folder)), "not finished", "run the same sweep again")
 
 
 def test_progress_counts_what_was_there_and_tells_the_time_left(tmp_path):

@@ -68,16 +68,6 @@ def test_bytes_fall_from_cache_to_cache_and_memory_gets_less_than_without_one(dr
     assert np.all(found.terms["hbm"] >= 0)
 
 
-@given(draws, st.floats(1.1, 8.0), st.sampled_from(["llc_bandwidth", "llc_capacity"]))
-def test_a_better_cache_never_slows_anything(draw, factor, part):
-    problem, schedule = make(*draw, 6)
-    found = DRAWS.run(problem, MI300X, schedule)
-    better = DRAWS.run(problem, MI300X.scaled(**{part: factor}), schedule)
-    if found is None or better is None:
-        return
-    assert np.all(better.seconds <= found.seconds * ROUNDING)
-
-
 def test_what_fits_is_read_again_from_the_cache_and_what_does_not_from_memory():
     # A softmax of rows too long for a unit reads each row twice, all running rows in between.
     def moved(cols):

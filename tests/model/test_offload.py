@@ -17,20 +17,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfmodel.errors import ProblemError
+from perfmodel.graph.live import alive
 from perfmodel.hardware import load
 from perfmodel.napkin import recompute as formula
 from perfmodel.networks import library
 from perfmodel.networks.operations.experts import touched as touched_experts
 from perfmodel.offload import flexgen, search, sharing
 from perfmodel.offload.layershape import LayerShape, Request, of_network
-from perfmodel.offload.layertimes import answer
+from perfmodel.offload.layertimes import block_seconds, predict_block
 from perfmodel.offload.links import host_bytes_per_s
 from perfmodel.offload.modelled import Disk, Modelled
 from perfmodel.offload.policy import Policy, of_percent
-from perfmodel.offload.policymemory import held
+from perfmodel.offload.policymemory import LEVELS, spans
 from perfmodel.offload.recompute import Recompute
 from perfmodel.offload.recompute import of_network as recompute_of
-from perfmodel.offload.streaming import Streaming
+from perfmodel.offload.streaming import hiding_batch, streamed
 
 T4, A100, XEON = load("t4"), load("a100-pcie-40gb"), load("xeon-gold-6242")
 OPT = library.load("opt-30b")
@@ -44,6 +45,23 @@ def four_projections(layers, hidden, inner, heads):
     """FlexGen's layer, OPT without its biases: four projections and two products, 16 bits."""
     weights = 4.0 * hidden**2 + 2.0 * hidden * inner
     return LayerShape(layers, hidden, inner, heads, 2 * weights, 4.0 * hidden, weights)
+
+
+def block(shape, policy, rates):
+    """A block's passes, and its tokens a second."""
+    found = predict_block(shape, REQUEST, policy, rates, {})
+    return *found.children, policy.batch * REQUEST.generated / found.seconds
+
+
+def leaves(part):
+    """Seconds of a layer by resource."""
+    return {leaf.name: leaf.seconds for leaf in part.children[0].leaves}
+
+
+def held(shape, request, policy):
+    """Most bytes in each memory."""
+    sums = alive(spans(shape, request, policy), 2)
+    return {level: max(sums[level]) for level in LEVELS}
 
 
 def cache(tokens=512, hidden=4096, columns=4096.0, g=312e12, v=32e9, **more):
@@ -133,11 +151,13 @@ def test_flexgens_own_model_is_exact():
     """cost_model.py at 004ffef, OPT-30B on a T4, 3 blocks of 48: 4.38897 s and 0.292402 s a layer,
     7.1357 tokens a second; 7.32 were measured (2303.06865, table 1)."""
     shape = four_projections(48, 7168, 28672, 56)
-    found = answer(shape, REQUEST, of_percent(48, 3, PUBLISHED), flexgen.load("t4-gcp"))
-    assert found.prefill_seconds / 48 == pytest.approx(4.388966937243567, rel=1e-9)
-    assert found.decode_seconds / 48 / 31 == pytest.approx(0.29240165669289053, rel=1e-9)
-    assert found.tokens_per_s == pytest.approx(7.135732933960288, rel=1e-9)
-    assert found.tokens_per_s == pytest.approx(7.32, rel=0.03)
+    policy, rates = of_percent(48, 3, PUBLISHED), flexgen.load("t4-gcp")
+    prefill, decode, rate = block(shape, policy, rates)
+    assert prefill.seconds / 48 == pytest.approx(4.388966937243567, rel=1e-9)
+    assert decode.seconds / 48 / 31 == pytest.approx(0.29240165669289053, rel=1e-9)
+    assert rate == pytest.approx(7.135732933960288, rel=1e-9)
+    assert rate == pytest.approx(7.32, rel=0.03)
+    assert block_seconds(shape, REQUEST, policy, rates) == pytest.approx(144 * 32 / rate)
 
 
 def test_the_network_by_name_is_flexgens_layer_with_biases():
@@ -151,13 +171,14 @@ def test_the_network_by_name_is_flexgens_layer_with_biases():
 def test_what_our_rates_lose_against_fitted_ones():
     """By operators and a documented link the same policy takes 0.4 of the published time: FlexGen's
     attention on the host reached 12 GFLOP/s, a tenth of what the host's memory allows."""
-    rates = Modelled(OPT, T4, XEON)
-    found = answer(of_network(OPT), REQUEST, of_percent(48, 3, PUBLISHED), rates)
-    assert 1.0 < found.tokens_per_s / 7.32 < 3.0
-    fitted = answer(of_network(OPT), REQUEST, of_percent(48, 3, PUBLISHED), flexgen.load("t4-gcp"))
-    assert found.prefill.to_device == pytest.approx(fitted.prefill.to_device, rel=0.12)
-    assert found.prefill.work == pytest.approx(fitted.prefill.work, rel=0.45)
-    assert found.decode.work < fitted.decode.work
+    policy = of_percent(48, 3, PUBLISHED)
+    *own, rate = block(of_network(OPT), policy, Modelled(OPT, T4, XEON))
+    assert 1.0 < rate / 7.32 < 3.0
+    *fitted, _ = block(of_network(OPT), policy, flexgen.load("t4-gcp"))
+    (prefill, decode), (theirs, last) = (map(leaves, passes) for passes in (own, fitted))
+    assert prefill["link to device"] == pytest.approx(theirs["link to device"], rel=0.12)
+    assert prefill["work"] == pytest.approx(theirs["work"], rel=0.45)
+    assert decode["work"] < last["work"]
 
 
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
@@ -166,8 +187,9 @@ def test_more_at_hand_never_sends_more(w, w2, c, c2):
 
     def sent(weights, kept):
         policy = Policy(8, 2, (weights, 1 - weights, 0.0), (kept, 1 - kept, 0.0), (1.0, 0.0, 0.0))
-        found = answer(shape, REQUEST, policy, rates)
-        return found.prefill.to_device, found.prefill.to_host, found.decode.to_device
+        prefill, decode, _ = block(shape, policy, rates)
+        prefill, decode = leaves(prefill), leaves(decode)
+        return prefill["link to device"], prefill["link to host"], decode["link to device"]
 
     fewer, more = sent(min(w, w2), min(c, c2)), sent(max(w, w2), max(c, c2))
     assert all(a >= b - 1e-9 for a, b in zip(fewer, more, strict=True))
@@ -175,26 +197,25 @@ def test_more_at_hand_never_sends_more(w, w2, c, c2):
 
 def test_the_search_finds_the_best_of_what_it_looks_at():
     """Brute force: every policy of one part and block by itself."""
-    shape, rates, room = of_network(OPT), flexgen.load("t4-gcp"), search.Room(14e9, 190e9)
-    found = search.best(shape, REQUEST, rates, room, parts=(16,), blocks=(4,))
+    shape, rates, rooms = of_network(OPT), flexgen.load("t4-gcp"), {"hbm": 14e9, "host": 190e9}
+    found = search.best(shape, REQUEST, rates, rooms, parts=(16,), blocks=(4,))
     best = 0.0
     for w in np.arange(0, 1.01, 0.05):
         for c in np.arange(0, 1.01, 0.05):
             for x in (0.0, 1.0):
                 policy = Policy(16, 4, (w, 1 - w, 0.0), (c, 1 - c, 0.0), (x, 1 - x, 0.0))
-                if room.holds(shape, REQUEST, policy):
-                    best = max(best, float(answer(shape, REQUEST, policy, rates).tokens_per_s))
-    assert found.tokens_per_s == pytest.approx(best)
-    assert room.holds(shape, REQUEST, found.policy)
+                if search.fits(shape, REQUEST, policy, rooms):
+                    best = max(best, block(shape, policy, rates)[-1])
+    assert block(shape, found, rates)[-1] == pytest.approx(best)
+    assert search.fits(shape, REQUEST, found, rooms)
 
 
 @given(st.floats(8e9, 64e9), st.floats(8e9, 64e9))
 def test_more_memory_never_slows_the_best_policy(one, other):
     shape, rates = of_network(OPT), flexgen.load("t4-gcp")
-    few, many = (
-        search.best(shape, REQUEST, rates, search.Room(room, 190e9), (8, 32), (1, 4)).tokens_per_s
-        for room in sorted((one, other))
-    )
+    rooms = ({"hbm": room, "host": 190e9} for room in sorted((one, other)))
+    found = (search.best(shape, REQUEST, rates, room, (8, 32), (1, 4)) for room in rooms)
+    few, many = (block(shape, policy, rates)[-1] for policy in found)
     assert few <= many * (1 + 1e-12)
 
 
@@ -204,14 +225,14 @@ def test_a_policy_is_counted_where_it_lies():
     whole = Policy(1, 1, (1.0, 0.0, 0.0), (1.0, 0.0, 0.0), (1.0, 0.0, 0.0))
     found = held(shape, REQUEST, whole)
     home = shape.layers * (shape.weight_bytes + shape.cache_bytes * REQUEST.tokens)
-    assert home < found.device < home * 1.05
-    assert found.host < 1e7
-    assert found.disk == 0.0
+    assert home < found["hbm"] < home * 1.05
+    assert found["host"] < 1e7
+    assert found["disk"] == 0.0
     away = held(shape, REQUEST, Policy(1, 1, (0.0, 0.5, 0.5), (0.0, 0.0, 1.0), (0.0, 1.0, 0.0)))
-    assert away.disk == pytest.approx(
+    assert away["disk"] == pytest.approx(
         shape.layers * (shape.weight_bytes / 2 + shape.cache_bytes * REQUEST.tokens)
     )
-    assert away.device < 6 * shape.weight_bytes
+    assert away["hbm"] < 6 * shape.weight_bytes
 
 
 def test_the_inner_layer_of_different_blocks_is_the_widest_that_a_token_uses():
@@ -246,7 +267,7 @@ def test_a_cache_on_the_device_is_there_as_a_whole_and_twice_for_the_part_that_r
     A token more therefore adds its cache in all layers, twice in one, and its scores."""
     shape = of_network(OPT)
     policy = Policy(part, 3, (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0))
-    few, many = (held(shape, Request(1, tokens), policy).device for tokens in (4000, 4100))
+    few, many = (held(shape, Request(1, tokens), policy)["hbm"] for tokens in (4000, 4100))
     cache = part * shape.cache_bytes
     scores = part * 2.0 * shape.heads
     assert many - few == pytest.approx(100 * (shape.layers * 3 * cache + 2 * cache + scores))
@@ -256,10 +277,9 @@ def test_nothing_lies_on_a_disk_that_is_not_there():
     rates, shape = Modelled(OPT, T4, XEON), of_network(OPT)
     policy = Policy(1, 1, (0.0, 0.5, 0.5), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0))
     with pytest.raises(ProblemError, match="the policy has data on disk, but there is no disk"):
-        answer(shape, REQUEST, policy, rates)
+        block(shape, policy, rates)
     slow, fast = (
-        answer(shape, REQUEST, policy, replace(rates, disk=Disk(rate, 1e12))).tokens_per_s
-        for rate in (5e8, 5e9)
+        block(shape, policy, replace(rates, disk=Disk(rate, 1e12)))[-1] for rate in (5e8, 5e9)
     )
     assert slow < fast
 
@@ -282,14 +302,18 @@ def test_a_policy_without_meaning_is_one_line(part, blocks, percent, said):
 
 
 def test_a_stream_is_never_shorter_than_its_link_and_a_batch_hides_it():
-    found = Streaming(OPT, T4, 128)
     weights = 48 * of_network(OPT).weight_bytes
-    assert found.link_seconds == pytest.approx(weights / host_bytes_per_s(T4))
-    at = found.hiding_batch
+    at = hiding_batch(OPT, T4, 128)
     assert at is not None
-    assert found.work_seconds(at) >= found.link_seconds > found.work_seconds(at - 1)
-    assert found.seconds(1) == found.link_seconds
-    assert Streaming(OPT, T4, 128, away=0.1).hiding_batch < at
+    one, few, many = (streamed(OPT, T4, batch, 128) for batch in (1, at - 1, at))
+    link, work = one.children
+    assert link.seconds == pytest.approx(weights / host_bytes_per_s(T4))
+    assert many.children[1].seconds >= link.seconds > few.children[1].seconds
+    assert one.seconds == link.seconds
+    assert one.by(lambda leaf: leaf.name) == pytest.approx(
+        {leaf.name: 0.0 for leaf in work.leaves} | {"weights": one.seconds}
+    )
+    assert hiding_batch(OPT, T4, 128, away=0.1) < at
 
 
 PUBLISHED_STREAMS = [
@@ -301,13 +325,14 @@ PUBLISHED_STREAMS = [
 @pytest.mark.parametrize(("network", "batch", "published"), PUBLISHED_STREAMS)
 def test_published_streams_stay_below_the_links_bound(network, batch, published):
     """Neither overlaps its copies wholly: a bound, 1.4 to 2.8 times what was measured."""
-    found = batch / Streaming(library.load(network), T4, 544).seconds(batch)
+    found = batch / streamed(library.load(network), T4, batch, 544).seconds
     assert 1.0 < found / published < 3.0
 
 
 def test_what_fits_is_not_streamed():
     """Accelerate with OPT-6.7B and two sequences on a T4: 25.12 tokens a second."""
-    found = 2 / Streaming(library.load("opt-6.7b"), T4, 544).work_seconds(2)
+    _, work = streamed(library.load("opt-6.7b"), T4, 2, 544).children
+    found = 2 / work.seconds
     assert abs(math.log(found / 25.12)) < 0.3
 
 
@@ -373,10 +398,10 @@ def test_the_command_searches_a_policy(cli):
     )  # fmt: skip
     assert (code, err) == (0, "")
     (row,) = json.loads(out)["policies"]
-    assert row["device_bytes"] <= 0.9 * T4.memory_bytes
+    assert row["footprints"]["hbm"] <= 0.9 * T4.memory_bytes
     assert row["weights_device"] + row["weights_host"] == pytest.approx(1.0)
     assert row["tokens_per_s"] == pytest.approx(
-        row["part"] * row["blocks"] * 32 / (row["prefill_s"] + row["decode_s"])
+        row["part"] * row["blocks"] * 32e6 / (row["prefill_us"] + row["decode_us"])
     )
 
 

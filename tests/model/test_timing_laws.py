@@ -91,7 +91,7 @@ def test_bytes_never_grow_towards_main_memory(draw):
 # Faster parts; caches and wider units change the menu's choice, never the choices there are.
 FASTER = (
     "hbm_bandwidth", "l2_bandwidth", "l2_capacity", "matrix", "vector", "special", "clock",
-    "shared_bandwidth", "power",
+    "shared_bandwidth", "power", "llc_bandwidth", "llc_capacity",
 )  # fmt: skip
 
 

@@ -20,7 +20,6 @@ from perfmodel.analysis.whatif import TOGETHER, elasticities, parse_change, pars
 from perfmodel.errors import PerfmodelError, ProblemError, UnknownName
 from perfmodel.hardware import load
 from perfmodel.predict import predict
-from perfmodel.timing import matmul
 from perfmodel.timing.constants import default
 from perfmodel.timing.machine import machine
 from perfmodel.units import UnitError
@@ -53,9 +52,7 @@ def fp16(problem):
 
 
 @pytest.mark.parametrize(("name", "slug"), [*zip(PROBLEMS, cycle(DEVICES), strict=False)])
-def test_more_of_a_resource_never_slows(slug, name, monkeypatch):
-    # The whole menu: where twenty columns lie within a hundredth, ten of them may miss the best.
-    monkeypatch.setattr(matmul.plan, "__kwdefaults__", {"keep": 10**6})
+def test_more_of_a_resource_never_slows(slug, name):
     device, problem = load(slug), fp16(PROBLEMS[name])
     found = whatif(problem, device)
     for item in found.sensitivities:
@@ -68,19 +65,6 @@ def test_more_of_a_resource_never_slows(slug, name, monkeypatch):
         # Nothing can be worth more than its own share of the whole time, but for whole waves.
         if item.quantity.name in (*BETTER, "latency", "launch"):
             assert abs(item.elasticity[0]) <= 1 + 0.02
-
-
-@given(
-    st.sampled_from(BETTER),
-    st.floats(1.0, 8.0),
-    st.integers(1, 64),
-    st.integers(64, 8192),
-    st.sampled_from((64, 128)),
-)
-def test_scaling_up_never_slows_any_attention(name, factor, batch, seq, head):
-    problem = Attention(batch, 16, 4, seq, seq, head)
-    after = predict(problem, H100.scaled(**{name: factor})).seconds
-    assert after <= predict(problem, H100).seconds * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("name", ["prefill", "decode", "square", "thin", "softmax", "map"])

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from pathlib import Path
 
 import pytest
-from cases import cases
 from folders import ROOT
 
 from perfmodel.algorithms import Matmul
-from perfmodel.errors import PerfmodelError
 from perfmodel.hardware import load, names
 from perfmodel.predict import predict
 from perfmodel.timing.architectures import ARCHITECTURES, Architecture, architecture_of
@@ -68,15 +65,6 @@ def test_the_next_generation_is_taken_for_the_newest_with_its_memory_and_said() 
         next_one = replace(load(slug), compute_capability="13.0")
         assert architecture_of(next_one, said).name == name
         assert "13.0" in said[0]
-
-
-@cases
-def test_a_damaged_table_is_one_line(text: str, said: str, tmp_path: Path) -> None:
-    path = tmp_path / "architectures.yaml"
-    path.write_text(text)
-    with pytest.raises(PerfmodelError, match=said) as caught:
-        ARCHITECTURES.read(path)
-    assert "\n" not in str(caught.value)
 
 
 def test_nothing_else_compares_compute_capabilities() -> None:

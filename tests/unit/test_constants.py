@@ -93,34 +93,6 @@ def test_a_good_file_is_read(tmp_path):
     assert (one.name, one.value, one.fitted) == ("one", 0.5, True)
 
 
-def changed(**entry: object) -> dict[str, object]:
-    return {**GOOD, "constants": {"one": {**GOOD["constants"]["one"], **entry}}}
-
-
-@pytest.mark.parametrize(
-    ("document", "said"),
-    [
-        (changed(value=2.0), "one: value 2 lies outside the physical bounds, 0.1 to 1"),
-        (changed(value=float("nan")), "one: value: 'nan' is not a number of 0 or more"),
-        (changed(**{"besides the other": None}), "one: besides the other: there is no such key"),
-        (changed(value="much"), "one: value: 'much' is not a number"),
-        ({**GOOD, "version": 2}, "constants of another version; this code reads 1"),
-        ({"constants": {}}, "constants of another version"),
-        ([1, 2], "constants of another version"),
-        ({"version": 1, "constants": {"one": {"value": 1}}}, "one: unit: the key is missing"),
-        ({"version": 1, "constants": {"one": 3}}, "no mapping constants"),
-        ({"version": 1}, "no mapping constants"),
-        ({"version": 1, "constants": [1]}, "no mapping constants"),
-    ],
-)
-def test_a_bad_file_is_refused_in_one_line(document, said, tmp_path):
-    path = write(tmp_path, document)
-    with pytest.raises(PerfmodelError, match=re.escape(said)) as caught:
-        constants.read(path)
-    assert str(path) in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
 def test_a_constant_that_the_file_lacks_is_named_in_one_line():
     # As in a file of an earlier release.
     lacking = constants.Constants(constants.default())
@@ -128,22 +100,6 @@ def test_a_constant_that_the_file_lacks_is_named_in_one_line():
     problem = Matmul(64, 64, 64, dtype="fp32")
     with pytest.raises(PerfmodelError, match=r"^no constant named 'power_lag'; it must be in"):
         predict(problem, load("t4"), harness="wall_clock", constants=lacking)
-
-
-def test_a_missing_file_and_one_that_is_no_yaml_are_refused(tmp_path):
-    missing = tmp_path / "none.yaml"
-    with pytest.raises(PerfmodelError, match=r"none\.yaml: "):
-        constants.read(missing)
-    broken = tmp_path / "broken.yaml"
-    broken.write_text("a: [1,\n b: 2", encoding="utf-8")
-    with pytest.raises(PerfmodelError, match=r"broken\.yaml: ") as caught:
-        constants.read(broken)
-    assert "\n" not in str(caught.value)
-    broken.write_bytes(b"\xff\xfe\x00\xd8")
-    with pytest.raises(PerfmodelError, match=r"broken\.yaml: "):
-        constants.read(broken)
-    with pytest.raises(PerfmodelError, match=r"[Dd]irectory"):
-        constants.read(tmp_path)
 
 
 def test_changed_values_are_a_copy_and_unknown_names_an_error():

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 import pytest
+from cases import cases
 from folders import TESTS
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,11 +17,19 @@ from perfmodel.networks import library
 from perfmodel.networks.expand import parameter_count
 from perfmodel.networks.huggingface import FAMILIES, read
 from perfmodel.networks.huggingface.config import COMMON, WITHOUT_EFFECT
+from perfmodel.networks.huggingface.declared import TOWERS
 
 CONFIGS = sorted((TESTS / "configs").glob("*.json"))
 DEPLOYED = json.loads((TESTS / "vectors" / "deployed.json").read_text(encoding="utf-8"))
 """Networks that people deploy: published parameters, those that transformers builds of the keys on
 the meta device (metamodels.py), and the keys."""
+READERS_OF_IMAGES = json.loads((TESTS / "vectors" / "wrappers.json").read_text(encoding="utf-8"))
+"""Networks that read images: the published keys, and the parameters of text and encoder that
+transformers builds of them (metamodels.py)."""
+TOWERS_WITHOUT_FILE = {
+    "intern_vit_6b", "moonvit", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe",
+}  # fmt: skip
+"""Code that is not part of transformers, and encoders like one that has a file."""
 WITHOUT_FILE = {"llama4_text", "gemma3_text", "phi3", "gemma"}
 FILES = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in CONFIGS}
 
@@ -52,6 +61,41 @@ def test_a_deployed_network_has_the_parameters_that_were_published(name):
     parameters = parameter_count(read(entry["keys"]).network)
     assert parameters == pytest.approx(entry["built"], rel=1e-3)
     assert parameters == pytest.approx(1e9 * entry["published_billions"], rel=1e-2)
+
+
+@pytest.mark.parametrize("name", READERS_OF_IMAGES)
+def test_a_wrapper_has_the_parameters_of_its_text_and_its_encoder(name):
+    """Exactly what transformers builds of the published keys on the meta device."""
+    network = read(READERS_OF_IMAGES[name]["keys"]).network
+    assert network.tower is not None
+    built = [parameter_count(network), parameter_count(network.tower)]
+    assert built == READERS_OF_IMAGES[name]["built"]
+
+
+def test_every_encoder_is_read_of_a_file():
+    kinds = {read(entry["keys"]).network.tower.family for entry in READERS_OF_IMAGES.values()}
+    assert kinds >= {*TOWERS} - {"encoder", *TOWERS_WITHOUT_FILE}
+
+
+def test_every_second_pixel_of_a_side_takes_a_quarter_of_the_patches():
+    tower = read(READERS_OF_IMAGES["qwen2-vl-7b"]["keys"]).network.tower
+    whole, half = (tower.patches.passes(1120 // n, 560 // n, merge=2) for n in (1, 2))
+    assert (whole.rows, whole.tokens) == (4 * half.rows, 4 * half.tokens)
+
+
+def test_windows_of_an_encoder_are_chunks_of_patches():
+    blocks = read(READERS_OF_IMAGES["qwen2.5-vl-72b"]["keys"]).network.tower.blocks
+    layers = [block.attention.chunk for block in blocks for _ in range(block.repeat)]
+    assert [i for i, chunk in enumerate(layers) if not chunk] == [7, 15, 23, 31]
+    assert {*layers} == {0, 64}
+
+
+@cases
+def test_an_encoder_that_is_not_described_is_left_out_and_said(keys, said):
+    text = {"model_type": "llama", "hidden_size": 64, "vocab_size": 100}
+    found = read({"text_config": text, **keys})
+    assert found.network.tower is None
+    assert any(said in note for note in found.notes), found.notes
 
 
 LAYERS = {  # layers with a state, with keys and values, and with experts
@@ -88,7 +132,7 @@ def test_embeddings_of_every_layer_are_refused():
 
 def test_what_a_file_leaves_out_is_said():
     notes = read(FILES["gemma-3-4b"]).notes
-    assert any("text_config" in note for note in notes)
+    assert not any("text_config" in note for note in notes)
     (taken,) = (note for note in notes if note.startswith("not in the file"))
     for key in ("num_attention_heads 8", "num_key_value_heads 4", "head_dim 256",
                 "vocab_size 262208", "tie_word_embeddings true"):  # fmt: skip
@@ -304,11 +348,13 @@ WRAPPERS = {
 @pytest.mark.parametrize(("kind", "key"), WRAPPERS)
 def test_a_wrapper_is_read_by_its_text_parts_family(kind, key):
     name = WRAPPERS[kind, key]
-    data = {"model_type": kind, key: FILES[name], "vision_config": {"hidden_size": 1024}}
+    data = {"model_type": kind, key: FILES[name], "vision_config": {}}
     found = read(data)
     assert found.network.blocks == library.load(name).blocks
     assert parameter_count(found.network) == parameter_count(library.load(name))
-    assert f"only {key} is read; left out: vision_config" in found.notes
+    assert (found.network.tower is None) == (
+        f"only {key} is read; left out: vision_config" in found.notes
+    )
     own = {**data, key: {**FILES[name], "model_type": f"{kind}_text"}}
     if kind.startswith("qwen"):
         assert read(own).network.blocks == found.network.blocks
@@ -329,7 +375,7 @@ def test_a_flat_file_of_several_inputs_is_its_text_part():
         {**FILES["qwen2.5-7b"], "model_type": "qwen2_5_vl", "vision_config": {"depth": 32}}
     )
     assert found.network.blocks == library.load("qwen2.5-7b").blocks
-    assert "vision_config: the vision part is left out" in found.notes
+    assert found.network.tower.layers == 32
 
 
 def test_no_dense_layer_needs_no_dense_width():

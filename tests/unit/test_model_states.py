@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import yaml
@@ -12,7 +10,7 @@ from folders import SHARED
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfmodel.errors import PerfmodelError, ProblemError, UnknownName
+from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.training import optimisers, precision
 from perfmodel.training.parameter import Parameter
 from perfmodel.training.stepmemory import STAGES, model_states
@@ -180,22 +178,3 @@ def test_what_means_nothing_is_refused():
         precision.load("mixd")
     with pytest.raises(UnknownName, match="element type"):
         precision.Precision("mine", "", "fp17", "fp32", "fp32")
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        ("version: 1", "version: 2", "another version"),
-        ("    states: fp32\n", "", "states: the key is missing; add it"),
-        ("weights: bf16", "weights: bf15", "no element type named 'bf15'"),
-        ("weights: bf16", "wieghts: bf16", "wieghts: there is no such key; did you mean weights"),
-    ],
-)
-def test_a_damaged_table_is_one_line(tmp_path, old, new, said):
-    text = Path(precision.__file__).with_name("precisions.yaml").read_text(encoding="utf-8")
-    assert old in text
-    path = tmp_path / "precisions.yaml"
-    path.write_text(text.replace(old, new), encoding="utf-8")
-    with pytest.raises(PerfmodelError, match=said) as caught:
-        precision.RECIPES.read(path)
-    assert "\n" not in str(caught.value)

@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfmodel import formats, plugins
+from perfmodel import formats
 from perfmodel.errors import SpecError, UnknownName
 from perfmodel.networks import library, reading
 from perfmodel.networks.network import ACTIVATIONS, Block, Latent, Mlp, Network, SelfAttention
@@ -69,13 +69,14 @@ def stack(draw, least):
 def network(draw):
     return Network(
         draw(line), draw(whole), draw(whole), draw(stack(1)), draw(stack(0)),
-        draw(st.sampled_from(["layernorm", "rmsnorm"])), draw(flag), draw(st.integers(0, 9999)),
-        draw(st.integers(0, 3)), draw(flag), draw(flag), draw(flag),
-        draw(st.sampled_from(["language", "pretraining", "pooler", "none"])), draw(flag),
-        draw(st.floats(0, 0.99)), draw(st.just("") | line),
-        draw(st.sampled_from(["", "mxfp4", "fp8_block"])),
-        *(draw(st.just("") | line) for _ in range(2)),
-        draw(st.dictionaries(st.sampled_from(reading.TOTALS), whole)),
+        norm=draw(st.sampled_from(["layernorm", "rmsnorm"])), norm_bias=draw(flag),
+        positions=draw(st.integers(0, 9999)), token_types=draw(st.integers(0, 3)),
+        **{name: draw(flag) for name in ("embedding_norm", "final_norm", "tied", "head_bias")},
+        head=draw(st.sampled_from(["language", "pretraining", "pooler", "none"])),
+        dropout=draw(st.floats(0, 0.99)), family=draw(st.just("") | line),
+        weights=draw(st.sampled_from(["", "mxfp4", "fp8_block"])),
+        **{name: draw(st.just("") | line) for name in ("about", "source")},
+        sizes=draw(st.dictionaries(st.sampled_from(reading.TOTALS), whole)),
     )  # fmt: skip
 
 
@@ -231,64 +232,3 @@ def test_names_that_are_not_there():
         library.load("x/config.json")
     with pytest.raises(SpecError, match="holds 2 networks"):
         library.load(next(path for path in FILES if path.stem == "gpt-oss"))
-
-
-CODE = """
-from pathlib import Path
-from perfmodel.networks.network import Block, Mlp, Network, SelfAttention
-
-MINE = Network("acme-1b", 512, 1000, (Block(SelfAttention(8, 8, 64), Mlp(2048)),))
-CLASH = Network("llama 3 8B", 512, 1000, MINE.blocks)
-WRONG = 3
-
-def files():
-    return Path(__file__).with_name("acme.yaml")
-
-def broken():
-    raise RuntimeError("no\\nsuch thing")
-"""
-
-
-@pytest.fixture
-def package(tmp_path, monkeypatch):
-    """Another package on the path, some of whose entry points are broken."""
-    info = tmp_path / "acmenet-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acmenet\nVersion: 1.0\n")
-    points = ("MINE", "CLASH", "WRONG", "files", "broken", "missing")
-    listed = "".join(f"{name} = acmenet:{name}\n" for name in points)
-    (info / "entry_points.txt").write_text(f"[perfmodel.networks]\n{listed}")
-    (tmp_path / "acmenet.py").write_text(CODE)
-    two = {"networks": {"acme-2b": {**changed(name=None), "aliases": ["acme two"]}}}
-    (tmp_path / "acme.yaml").write_text(yaml.safe_dump(two))
-    monkeypatch.syspath_prepend(str(tmp_path))
-    forget()
-    yield
-    forget()
-
-
-def forget():
-    plugins.points.cache_clear()
-    plugins.brought.cache_clear()
-    library._plugin_entries.cache_clear()
-
-
-@pytest.mark.usefixtures("package")
-def test_another_package_brings_networks_and_broken_ones_are_named(cli):
-    with pytest.warns(plugins.PluginWarning) as said:
-        assert library.load("acme-1b").hidden == 512
-    lines = [str(one.message) for one in said]
-    assert len(lines) == 4
-    for name, why in (
-        ("CLASH", "llama-3-8b exists already"), ("WRONG", "int is neither"),
-        ("broken", "no such thing"), ("missing", "missing"),
-    ):  # fmt: skip
-        start = f"perfmodel.networks {name} (acmenet:{name}) is left out: "
-        assert sum(one.startswith(start) and why in one for one in lines) == 1, name
-    assert library.load("Acme_Two").name == "acme-2b"
-    assert library.names()[-2:] == ["acme-1b", "acme-2b"]
-    code, out, err = cli("network", "show", "acme-1b")
-    assert (code, err) == (0, "")
-    assert "acme-1b" in out
-    with pytest.raises(UnknownName, match="did you mean acme-2b or acme-1b"):
-        library.load("acme-3b")

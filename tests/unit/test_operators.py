@@ -5,10 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import re
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -223,89 +220,6 @@ def test_measured_runs_of_a_declared_operator_are_compared():
     assert found["predicted_us"][0] == pytest.approx(wanted)
     assert found["reason"].tolist() == ["", "axis t of cross-entropy is tokens = 0, which is no "
         "whole number of at least 1 and at most 2^40; change tokens = 0"]  # fmt: skip
-
-
-ROPE = """
-from perfmodel.algorithms.declaration import declare
-
-OPERATOR = declare(
-    name="rope",
-    about="Rotary embedding of queries or keys",
-    source="RoFormer (2104.09864)",
-    parameters={"tokens": 4096, "heads": 32, "head_dim": 128},
-    axes={"t": "tokens", "h": "heads", "d": "head_dim"},
-    tensors={"X": ["t", "h", "d"], "angle": ["t", "d"], "Y": ["t", "h", "d"]},
-    steps={"rotate": {"map": ["X", "angle"], "to": "Y", "vector": 3}},
-    outputs="Y",
-)
-NOTHING = 3
-"""
-
-
-@pytest.fixture
-def package(tmp_path):
-    """A package outside the repository that brings operators; the folder to put on the path."""
-    info = tmp_path / "rotary-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: rotary\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(
-        "[perfmodel.operators]\nrope = rotary:OPERATOR\nbroken = rotary:NOTHING\n"
-        "missing = rotary:ABSENT\n"
-    )
-    (tmp_path / "rotary.py").write_text(ROPE)
-    return tmp_path
-
-
-def run(package, *arguments):
-    environment = {**os.environ, "PYTHONPATH": str(package)}
-    found = subprocess.run(
-        [sys.executable, "-m", "perfmodel.cli", *arguments],
-        env=environment, capture_output=True, text=True, timeout=300, cwd=package,
-    )  # fmt: skip
-    return found.returncode, found.stdout, found.stderr
-
-
-def test_an_operator_of_another_package_takes_one_file(package):
-    device = ("-d", "h100-sxm")
-    code, out, err = run(package, "predict", "rope", *device, "--tokens", "1k,4k", "-f", "json")
-    assert (code, err) == (0, "")
-    small, large = json.loads(out)["predictions"]
-    assert small["time_us"] < large["time_us"]
-    moved = 2 * (2 * 4096 * 32 * 128 + 4096 * 128)
-    assert large["bytes"]["hbm"] == pytest.approx(moved, rel=0.02)
-    assert large["limiter"] in ("hbm", "l2", "latency")
-
-    code, out, err = run(
-        package, "sweep", "rope", *device, "--tokens", "1k:4k:x2", "--best", "--by", "time_us",
-        "-f", "json",
-    )  # fmt: skip
-    assert code == 0, err
-    assert '"tokens": 1024' in out
-    code, out, err = run(package, "whatif", "rope", *device, "--change", "HBM x2", "-f", "json")
-    assert code == 0, err
-    code, _, err = run(package, "roofline", "rope", *device, "-o", "rope.svg")
-    assert code == 0, err
-    assert (package / "rope.svg").stat().st_size > 10_000
-    (package / "runs.csv").write_text(
-        "device,op,dtype,tokens,heads,head_dim,measured_us\nh100-sxm,rope,bf16,4096,32,128,30\n"
-    )
-    code, out, err = run(package, "compare", "runs.csv", "-f", "json")
-    assert code == 0, err
-    assert '"n": 1' in out
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("broken", "is neither an Operator nor a Declaration"),
-        ("missing", "fails to load: AttributeError"),
-    ],
-)
-def test_a_package_without_an_operator_is_one_line(package, name, said):
-    code, out, err = run(package, "predict", name, "-d", "h100-sxm")
-    assert (code, out) == (2, "")
-    assert said in err
-    assert err.count("\n") == 1
 
 
 def test_a_declaration_of_ones_own_is_a_command(tmp_path, capsys):

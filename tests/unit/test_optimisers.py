@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from fractions import Fraction
 from itertools import chain, repeat
-from pathlib import Path
 
 import pytest
 import yaml
@@ -14,7 +13,7 @@ from folders import SHARED
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfmodel.errors import PerfmodelError, ProblemError, UnknownName
+from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.hardware import load as device
 from perfmodel.predict import predict
 from perfmodel.training import optimisers, precision
@@ -380,14 +379,3 @@ def test_no_parameters_are_no_work():
     for name in NAMES:
         assert optimisers.load(name).state_bytes([], MEGATRON) == 0
         assert optimisers.load(name).problems([], MEGATRON, tokens=1, clip="apart") == ()
-
-
-@cases
-def test_a_damaged_table_is_one_line(tmp_path, old, new, said):
-    text = Path(optimisers.__file__).with_name("optimisers.yaml").read_text(encoding="utf-8")
-    assert old in text
-    path = tmp_path / "optimisers.yaml"
-    path.write_text(text.replace(old, new), encoding="utf-8")
-    with pytest.raises(PerfmodelError, match=said) as caught:
-        optimisers.OPTIMISERS.read(path)
-    assert "\n" not in str(caught.value)

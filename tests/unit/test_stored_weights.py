@@ -16,7 +16,7 @@ from perfmodel.networks import huggingface, library
 from perfmodel.networks.expand import expand, parameters
 from perfmodel.offload.layershape import of_network
 from perfmodel.offload.links import host_bytes_per_s
-from perfmodel.offload.streaming import Streaming
+from perfmodel.offload.streaming import streamed
 from perfmodel.serving import engine
 from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.kernels import kernels
@@ -107,8 +107,8 @@ def test_streamed_weights_are_those_that_the_format_stores(network, weights):
     layers = [pair for pair in parameters(plain) if not pair[0].name.startswith(("head", "embed"))]
     moved = sum(stored.stored_bytes(weight) * repeat for weight, repeat in layers)
     moved -= stored.stored_bytes(next(w for w, _ in layers if w.name == "final norm.weight"))
-    found = Streaming(stored, device, 128)
-    assert found.link_seconds == pytest.approx(moved / host_bytes_per_s(device), rel=1e-9)
+    link, work = streamed(stored, device, 1, 128).children
+    assert link.seconds == pytest.approx(moved / host_bytes_per_s(device), rel=1e-9)
     shape, wide = of_network(stored), of_network(plain)
     assert shape.cache_bytes == wide.cache_bytes
     assert shape.product_flops == wide.product_flops
@@ -116,4 +116,4 @@ def test_streamed_weights_are_those_that_the_format_stores(network, weights):
         assert shape == wide
     else:
         assert shape.weight_bytes < 0.65 * wide.weight_bytes
-        assert found.work_seconds(1) < Streaming(plain, device, 128).work_seconds(1)
+        assert work.seconds < streamed(plain, device, 1, 128).children[1].seconds

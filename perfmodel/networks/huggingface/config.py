@@ -112,7 +112,13 @@ class Config:
         value = self.data.get(key)
         if value is not None and not isinstance(value, Mapping):
             raise self.wrong(key, value, "a mapping")
-        child = Config(value or {}, self.defaults.get(key), below=f"{key}.")
+        return self.beside(value or {}, self.defaults.get(key), f"{key}.")
+
+    def beside(
+        self, data: Mapping[str, Any], defaults: Mapping[str, Any] | None, below: str
+    ) -> Config:
+        """Further keys of the file; their notes are ours."""
+        child = Config(data, defaults, below)
         child.notes, child._defaults = self.notes, self._defaults
         self._below_it.append(child)
         return child

@@ -18,6 +18,7 @@ from typing import Any
 from perfmodel import yamltable
 from perfmodel.errors import ProblemError
 from perfmodel.networks.huggingface.config import KEYS, Config, known
+from perfmodel.networks.images import Patches, Projector
 from perfmodel.networks.network import (
     Block,
     Indexer,
@@ -28,15 +29,22 @@ from perfmodel.networks.network import (
     State,
 )
 
+Section = Mapping[str, Any]
 _DOCUMENT: Mapping[str, Any] = yamltable.read(Path(__file__).with_name("declared.yaml"))
 FAMILIES = tuple(_DOCUMENT["families"])
 """Names of the declared families."""
+TOWERS = tuple(_DOCUMENT["towers"])
+"""Names of the declared encoders of images."""
+WRAPPERS: Mapping[str, Section] = _DOCUMENT["wrappers"]
+"""What wrappers of an encoder change, by `model_type`."""
 _KINDS = {word: kind for kind, words in _DOCUMENT["kinds"].items() for word in words}
-_PARTS: Mapping[str, type] = {"latent": Latent, "indexer": Indexer, "state": State}
+_PARTS: Mapping[str, type] = {
+    "latent": Latent, "indexer": Indexer, "state": State, "patches": Patches,
+    "projectors": Projector,
+}  # fmt: skip
 _INNER = ("mlp", "moe")
 """Layers that are an inner layer alone, where a layer is one part."""
 _TYPES = {"int": "a whole number", "bool": "true or false", "float": "a number"}
-Section = Mapping[str, Any]
 
 
 def declared(name: str, config: Config) -> Network:
@@ -44,14 +52,24 @@ def declared(name: str, config: Config) -> Network:
     return _Reading(_family(name), config).network()
 
 
+def tower(name: str, config: Config, wrapper: str, file: Config, width: int) -> Network:
+    """The encoder of images of a file, below its `vision_config`; `width` is that of the text that
+    reads its output. Raises as `declared`."""
+    family = _merged(_family(name, "towers"), WRAPPERS.get(wrapper, {}))
+    config.idle(*_family("encoder", "towers")["idle"])
+    reading = _Reading(family, config)
+    reading.names.update(width=width, file=_Below(reading.names, file))
+    return replace(reading.network(), name="vision", family=name)
+
+
 @lru_cache(maxsize=128)
-def _family(name: str) -> Section:
+def _family(name: str, table: str = "families") -> Section:
     """A declaration with all that it differs from."""
-    entry = {**_DOCUMENT["bases"], **_DOCUMENT["families"]}[name]
+    entry = {**_DOCUMENT["bases"], **_DOCUMENT[table]}[name]
     like = entry.get("like", ())
     base: Section = {}
     for parent in (like,) if isinstance(like, str) else like:
-        base = _merged(base, _family(parent))
+        base = _merged(base, _family(parent, table))
     return _merged(base, {key: value for key, value in entry.items() if key != "like"})
 
 
@@ -131,10 +149,13 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "share": _share,
     "bool": bool,
     "len": len,
+    "round": round,
+    "side_of": lambda value: value[0] if isinstance(value, list | tuple) else value,
     "is_number": lambda value: isinstance(value, int),
     "step_of": lambda layers, sparse: max(layers // sparse, 1) if sparse else 0,
 }
-"""Functions of expressions; `step_of`: every how many layers one of `sparse` has experts."""
+"""Functions of expressions; `step_of`: every how many layers one of `sparse` has experts;
+`side_of`: the side of a square that may be written as two."""
 
 
 class _Reading:
@@ -150,7 +171,8 @@ class _Reading:
     def network(self) -> Network:
         """The network, its blocks and what is to be known of the file."""
         family = self.family
-        values = self._values(Network, family["network"])
+        parts = {name: family[name] for name in ("patches", "projectors") if name in family}
+        values = self._values(Network, {**family["network"], **parts})
         blocks = self._blocks()
         for expression, text in family.get("refused", {}).items():
             if self.names.value(expression):
@@ -244,6 +266,14 @@ class _Reading:
                 part = _PARTS[name]
                 values[name] = part(**self._values(part, expression))
                 continue
+            if isinstance(expression, list):
+                values[name] = tuple(
+                    _PARTS[name](**self._values(_PARTS[name], each))
+                    if isinstance(each, Mapping)
+                    else self._typed("int", each)
+                    for each in expression
+                )
+                continue
             member = known_fields[name]
             value = self._typed(str(member.type), expression)
             if value is not None:
@@ -309,8 +339,11 @@ def _keys(declaration: Any) -> Iterator[str]:
             if key in ("left_out", "refused"):
                 for expression in part:
                     yield from _keys(expression)
-            elif key not in ("nested", "idle", "kinds"):
+            elif key not in ("nested", "idle", "kinds", "tower"):
                 yield from _keys(part)
+    elif isinstance(declaration, list):
+        for part in declaration:
+            yield from _keys(part)
     elif isinstance(declaration, str):
         for name in _compiled(declaration).co_names:
             yield from KEYS.get(name, (name,))

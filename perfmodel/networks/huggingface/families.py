@@ -19,7 +19,7 @@ from perfmodel.networks.huggingface.config import (
     Config,
     load,
 )
-from perfmodel.networks.huggingface.declared import FAMILIES, declared
+from perfmodel.networks.huggingface.declared import FAMILIES, TOWERS, WRAPPERS, declared, tower
 from perfmodel.networks.network import Network
 from perfmodel.plaintext import printable, quoted
 
@@ -73,12 +73,18 @@ def read(
     if not same:
         defaults = {key: value for key, value in defaults.items() if key not in _LARGEST}
     config = Config(data, defaults)
+    config.idle(_VISION)
+    encoder = _encoder(file, text_key)
     if text_key:
-        parts = [key for key, value in file.items() if key != text_key and _is_part(key, value)]
-        config.notes.append(
-            f"only {text_key} is read; left out: {', '.join(map(printable, parts)) or 'the rest'}"
-        )
-    config.left_out("vision_config", "the vision part is left out")
+        known = (text_key, _VISION if encoder else "")
+        parts = [key for key, value in file.items() if key not in known and _is_part(key, value)]
+        if parts or not encoder:
+            left = ", ".join(map(printable, parts)) or "the rest"
+            config.notes.append(
+                f"only {' and '.join(filter(None, known))} is read; left out: {left}"
+            )
+    if not encoder and isinstance(file.get(_VISION), Mapping):
+        config.notes.append(_why_not(file))
     weights = _weights(config)
     try:
         network = replace(
@@ -86,9 +92,39 @@ def read(
         )
         if not same:
             _refuse_other_layers(config, reader)
+        if encoder:
+            network = replace(network, tower=_tower(encoder, file, config, network.hidden))
     except (ProblemError, UnknownName) as error:
         raise ProblemError("; ".join(filter(None, [f"{place}: {error}", config.taken()]))) from None
     return Imported(replace(network, family=reader, source=printable(place)), config.remarks())
+
+
+_VISION = "vision_config"
+
+
+def _encoder(file: Mapping[str, Any], text_key: str) -> str:
+    """The declared encoder of a file's images; empty where it has none that is known."""
+    part = file.get(_VISION)
+    if not isinstance(part, Mapping):
+        return ""
+    wrapper = str(file.get("model_type", ""))
+    name = str(part.get("model_type") or WRAPPERS.get(wrapper, {}).get("tower", wrapper))
+    name = name.removesuffix("_vision")
+    return name if name in TOWERS and (wrapper in WRAPPERS or name == wrapper) else ""
+
+
+def _why_not(file: Mapping[str, Any]) -> str:
+    """Why the encoder of a file's images is not read."""
+    kind = file[_VISION].get("model_type") or file.get("model_type")
+    reason = OTHERS.get(str(kind), "is no encoder that is known")
+    return f"{_VISION}: {quoted(str(kind))} {reason}; images cannot be given"
+
+
+def _tower(name: str, file: Mapping[str, Any], config: Config, width: int) -> Network:
+    """The encoder of a file's images, whose output has the width of its text."""
+    part = config.beside(file[_VISION], FACTS["vision"].get(name), f"{_VISION}.")
+    wrapper = str(file.get("model_type", ""))
+    return tower(name, part, wrapper, Config(file), width)
 
 
 def _weights(config: Config) -> str:

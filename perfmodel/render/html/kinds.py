@@ -409,14 +409,15 @@ KINDS |= {
     ),
     "policies": Kind(
         "Offload policies",
-        ("prefill_s", "decode_s", "decode_limiter"),
+        ("prefill_us", "decode_us", "decode_limiter"),
         named=("device", "blocks", "part", "weights_device", "cache_device"),
         best="tokens_per_s",
         charts=[
-            Stacks("Time", "(prefill|decode)_s", "seconds", ordered=True, noted=("tokens_per_s",)),
-            Stacks("Memory by place", "(device|host|disk)_bytes", "binary", ordered=True,
+            Stacks("Time", "(prefill|decode)_us", ordered=True, noted=("tokens_per_s",)),
+            Stacks("Memory by place", "footprints_(hbm|host|disk)", "binary", ordered=True,
                    noted=("tokens_per_s",)),
         ],
+        left_out=_OF_A_TREE,
     ),
     "recompute": Kind(
         "Caches computed anew",
@@ -428,6 +429,7 @@ KINDS |= {
                  ["device", "context", "batch"], filters=["device", "batch"],
                  joined=["device", "context", "batch"]),
         ],
+        left_out=_OF_A_TREE,
     ),
     "streaming": Kind(
         "Streamed weights",
@@ -439,6 +441,7 @@ KINDS |= {
                  ["device", "batch", "context"], filters=["device", "context"],
                  joined=["device", "batch", "context"]),
         ],
+        left_out=_OF_A_TREE,
     ),
     "layers": Kind(
         "Layers on the device",
@@ -450,6 +453,7 @@ KINDS |= {
                  ["device", "on_device"], log="", filters=["device"],
                  joined=["device", "on_device"], fits="fits"),
         ],
+        left_out=_OF_A_TREE,
     ),
     "machines": Kind(
         "Devices that hold the network",
