@@ -26,7 +26,7 @@ from perfmodel.learned.groups import Learned
 from perfmodel.operators import Operator, Request, Timed, operator_of, owntile
 from perfmodel.operators.mesh import put, shard, time_on
 from perfmodel.operators.operator import Exchanged, groups
-from perfmodel.prediction import Filled, Prediction, Predictions
+from perfmodel.prediction import Filled, Prediction, Predictions, numbers_of, prediction
 from perfmodel.timing import capacity, physical, spread
 from perfmodel.timing.constants import Constants, default
 from perfmodel.timing.knowledge import Known, known
@@ -37,8 +37,8 @@ from perfmodel.timing.reuse import at as reuse_at
 SCHEMA_VERSION = 1
 _R = TypeVar("_R", covariant=True)
 
-# Name of a schedule that does not cut its axis: for products k, for attention the keys.
-_UNCUT = {"split-k": "tiled", "split-kv": "tiled"}
+# Dimensions of a tile that say into how many parts an axis is cut.
+_CUTS = ("slices", "splits")
 
 # At least half of the memory that timing one piece needs.
 _WORKING_BYTES = 2**23
@@ -102,7 +102,8 @@ def predict(problem: Any, device: Any = None, **options: Any) -> Any:
     names, in one line.
     """
     if isinstance(problem, Problem):
-        return predict_arrays(problem, device, **options).one(0)
+        question = _question(problem, device, **options)
+        return _single(question) or _predict_pieces(question).one(0)
     return problem.predicted(device, **options)
 
 
@@ -129,27 +130,57 @@ def predict_arrays(
     distinct problems. A dimension of `tile` may be an array too: n tiles of one problem, or one
     tile of each problem. Arguments and errors as for `predict`.
     """
-    library = operator_of(problem).library
-    request = Request(
-        schedule,
-        spelled(library, implementation) if implementation and library else implementation,
-        harness,
-        tuple(includes),
-        place or {},
-        reuse,
-        mesh or {},
-        stored or {},
-    )
-    values = constants or default()
-    corrections = active.corrections(implementation, shipped=constants is None) if learned else ()
+    question = _question(**locals())
+    request, problem = question.request, question.problem
+    plain = request.reuse is None and not request.mesh and not request.tile
+    unique = distinct(problem) if plain and length(problem) > 1 else None
+    if unique is None:
+        return _predict_pieces(question)
+    first, inverse = unique
+    return _predict_pieces(replace(question, problem=pick(problem, first))).of(problem, inverse)
+
+
+@dataclass(frozen=True)
+class _Question:
+    """What one call asks for."""
+
+    problem: Problem
+    """The problems."""
+    device: Device
+    """The device."""
+    constants: Constants
+    """Constants of the time model."""
+    request: Request
+    """How they are carried out and timed."""
+    corrections: Sequence[Learned]
+    """What measured runs may correct."""
+
+    @property
+    def operator(self) -> Operator:
+        """The problems' operator."""
+        return operator_of(self.problem)
+
+
+def _question(
+    problem: Problem,
+    device: Device,
+    *,
+    implementation: str | None = None,
+    includes: Sequence[str] = (),
+    constants: Constants | None = None,
+    learned: bool = True,
+    tile: Mapping[str, Any] | None = None,
+    **how: Any,
+) -> _Question:
+    """The options of `predict` in the model's own terms."""
+    if implementation and (library := operator_of(problem).library):
+        implementation = spelled(library, implementation)
+    given = {name: value for name, value in how.items() if value is not None}
+    request = Request(implementation=implementation, includes=tuple(includes), **given)
     if tile:
         request, problem = _tile_request(request, problem, tile)
-    unique = distinct(problem) if reuse is None and not mesh and not tile else None
-    if unique is None:
-        return _predict_pieces(problem, device, values, request, corrections)
-    first, inverse = unique
-    part = _predict_pieces(pick(problem, first), device, values, request, corrections)
-    return part.of(problem, inverse)
+    corrections = active.corrections(implementation, shipped=constants is None) if learned else ()
+    return _Question(problem, device, constants or default(), request, corrections)
 
 
 def _tile_request(
@@ -164,19 +195,31 @@ def _tile_request(
     return replace(request, tile=dims), problem
 
 
-def _predict_pieces(
-    problem: Problem,
-    device: Device,
-    constants: Constants,
-    request: Request,
-    corrections: Sequence[Learned],
-) -> Predictions:
+def _single(question: _Question) -> Prediction | None:
+    """One problem by compiled code; None where there is none, or what it finds needs more words."""
+    problem, device, request = question.problem, question.device, question.request
+    if question.corrections:
+        return None
+    operator, constants = question.operator, question.constants
+    fast = _compiled(operator, problem, device, constants, request, plain=True)
+    if fast is None:
+        return None
+    facts, numbers = fast[0], numbers_of(fast[1], device)
+    slices = next((numbers["tile"][name] for name in _CUTS if name in numbers["tile"]), None)
+    label = facts.schedule if slices is None or slices > 1 else _uncut(facts.schedule)
+    kind = (label, facts.implementation, facts.assumptions, facts.basis)
+    return prediction(numbers, kind, problem, device) if numbers["fits"] else None
+
+
+def _predict_pieces(question: _Question) -> Predictions:
     """Predictions of problems of one kind, piece by piece."""
+    problem, device, constants = question.problem, question.device, question.constants
+    request, corrections = question.request, question.corrections
     n = length(problem)
     table = Filled(n)
     if n > 1:
         _keep_working_memory()
-    operator, reuse, tiles = operator_of(problem), request.reuse, request.tile
+    operator, reuse, tiles = question.operator, request.reuse, request.tile
     for index in _of_one_call(operator, shard(problem, device, request), n, device, request):
         while len(index):
             fast = _compiled(operator, pick(problem, index), device, constants, request)
@@ -227,27 +270,29 @@ def _timed(
 
 
 def _compiled(
-    operator: Operator, problem: Problem, device: Device, constants: Constants, request: Request
-) -> tuple[_Facts, dict[str, np.ndarray]] | None:
-    """As `_timed`, by compiled code, for the first of some problems; None where there is none."""
-    special = request.reuse, request.mesh, request.stored, request.place, request.tile
-    if not operator.free_sizes or variants.mode() == "off" or any(special):
-        return None
-    free, fixed = {}, {}
-    for name, value in problem.values().items():
-        if name in operator.free_sizes and value is not None and not is_one(value):
-            free[name] = value
-        elif isinstance(value, np.ndarray):
-            if np.any(value != value[0]):
-                return None
-            fixed[name] = value[0].item()
-        else:
-            fixed[name] = value
+    operator: Operator,
+    problem: Problem,
+    device: Device,
+    constants: Constants,
+    request: Request,
+    *,
+    plain: bool = False,
+) -> tuple[_Facts, dict[str, Any]] | None:
+    """As `_timed`, by compiled code, for the first of some problems, or with `plain` numbers for
+    one; None where there is none."""
+    special = request.mesh or request.stored or request.place or request.tile
     n = min(length(problem), variants.CHUNK)
-    arrays = {
-        name: value[:n] if isinstance(value, np.ndarray) else np.full(n, value)
-        for name, value in free.items()
-    }
+    if special or request.reuse is not None or not operator.free_sizes or (plain and n > 1):
+        return None
+    arrays, fixed = {}, {}
+    for name, value in problem.values().items():
+        is_array = isinstance(value, np.ndarray)
+        if name in operator.free_sizes and value is not None and not is_one(value):
+            arrays[name] = value[:n] if is_array else np.full(n, value)
+        elif is_array and np.any(value != value[0]):
+            return None
+        else:
+            fixed[name] = value[0].item() if is_array else value
     if not arrays:
         return None
 
@@ -255,14 +300,10 @@ def _compiled(
         return _timed(operator, problem.arranged(**fixed, **sizes), device, constants, request)
 
     key = (
-        operator.name, *fixed.items(), *free, id(device), id(constants), request.schedule,
+        operator.name, *fixed.items(), *arrays, id(device), id(constants), request.schedule,
         request.implementation, request.harness, request.includes,
     )  # fmt: skip
-    variant = variants.find(key, (device, constants), timed, arrays)
-    if variant is not None and variant.run is None:  # NumPy's arrays stay in the CPU's cache
-        arrays = {name: value[: operator.chunk] for name, value in arrays.items()}
-    results = None if variant is None else variant.results(arrays)
-    return None if variant is None or results is None else (variant.answer, results)
+    return variants.computed(key, (device, constants), timed, arrays, operator.chunk, plain=plain)
 
 
 def _keep_working_memory() -> None:
@@ -299,20 +340,24 @@ def _kinds(
     memory than the device has get an assumption that says so.
     """
     n = len(results["seconds"])
-    counts = (results.get(f"tile.{name}") for name in ("slices", "splits"))
+    counts = (results.get(f"tile.{name}") for name in _CUTS)
     slices = next((each for each in counts if each is not None), None)
     cut = np.ones(n, dtype=bool) if slices is None else np.asarray(slices > 1)
     needs = {name: results[f"footprints.{name}"] for name in ("hbm", *facts.beyond)}
     rooms = capacity.rooms(device, needs)
     shortages = {name: needs[name] > room for name, room in rooms.items()}
     oversize = np.any(list(shortages.values()), axis=0)
-    uncut = _UNCUT.get(facts.schedule, facts.schedule)
-    for label, mask in ((facts.schedule, cut), (uncut, ~cut)):
+    for label, mask in ((facts.schedule, cut), (_uncut(facts.schedule), ~cut)):
         for large in (False, True):
             members = np.flatnonzero(mask & (oversize == large))
             if members.size:
                 notes = _too_large(device, needs, shortages, members) if large else ()
                 yield label, (*facts.assumptions, *notes), members
+
+
+def _uncut(schedule: str) -> str:
+    """A schedule's name where it does not cut its axis: for products k, for attention the keys."""
+    return "tiled" if schedule in ("split-k", "split-kv") else schedule
 
 
 def _too_large(

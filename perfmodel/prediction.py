@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from functools import cache
+from functools import cache, reduce
+from operator import and_
 from typing import Annotated, Any, Generic, TypeVar
 
 import numpy as np
@@ -234,20 +235,52 @@ class Predictions(Numbers[np.ndarray, np.ndarray, np.ndarray]):
 
     def one(self, i: int) -> Prediction:
         """The i-th prediction."""
-        schedule, implementation, assumptions, basis = self.kinds[self.kind[i]]
         numbers = {name: _at(getattr(self, name), i) for name in _NUMBERS}
         numbers["tile"] = {name: n for name, n in numbers["tile"].items() if not math.isnan(n)}
-        return Prediction(
-            **numbers,
-            device=self.device.slug,
-            algorithm=self.algorithm,
-            schedule=schedule,
-            implementation=implementation,
-            problem=describe(self.problem, i),
-            assumptions=assumptions,
-            known=basis,
-            exchanges=tuple(item.at(i) for item in self.exchanges),
-        )
+        exchanges = tuple(item.at(i) for item in self.exchanges)
+        kind = self.kinds[self.kind[i]]
+        return prediction(numbers, kind, self.problem, self.device, i, exchanges)
+
+
+def prediction(
+    numbers: Mapping[str, Any],
+    kind: Kind,
+    problem: Problem,
+    device: Device,
+    i: int = 0,
+    exchanges: tuple[Exchanged, ...] = (),
+) -> Prediction:
+    """The prediction of the i-th problem from its numbers."""
+    schedule, implementation, assumptions, basis = kind
+    return Prediction(
+        **numbers,
+        device=device.slug,
+        algorithm=problem.operator,
+        schedule=schedule,
+        implementation=implementation,
+        problem=describe(problem, i),
+        assumptions=assumptions,
+        known=basis,
+        exchanges=exchanges,
+    )
+
+
+def numbers_of(results: Mapping[str, Any], device: Device) -> dict[str, Any]:
+    """The fields of `Numbers` from results called field.member: arrays, or plain numbers."""
+    numbers: dict[str, Any] = {name: {} for name in _NUMBERS}
+    for name, value in results.items():
+        field, _, member = name.partition(".")
+        if member:
+            numbers[field][member] = value
+        else:
+            numbers[field] = value
+    footprints = numbers["footprints"]
+    fits = {
+        name: footprints[name] <= room for name, room in capacity.rooms(device, footprints).items()
+    }
+    names = {level.name: level.short for level in device.levels()}
+    levels = {name: names.get(name, name) for name in numbers["bytes"]}
+    return numbers | {"fits": reduce(and_, fits.values()), "fits_at": fits, "levels": levels}
 
 
 def _at(value: Any, i: int) -> Any:
@@ -290,33 +323,11 @@ class Filled:
                 self.arrays[name] = np.full(self.n, empty, dtype=kind)
             self.arrays[name][place] = values
 
-    def tables(self) -> dict[str, dict[str, np.ndarray]]:
-        """The arrays called field.member, by field and member."""
-        tables: dict[str, dict[str, np.ndarray]] = {}
-        for name, values in self.arrays.items():
-            field, _, member = name.partition(".")
-            if member:
-                tables.setdefault(field, {})[member] = values
-        return tables
-
     def predictions(self, problem: Problem, device: Device) -> Predictions:
         """The filled arrays as predictions of `problem`."""
-        kinds, tables = self.kinds, self.tables()
-        footprints, moved = tables["footprints"], tables["bytes"]
-        rooms = capacity.rooms(device, footprints)
-        names = {level.name: level.short for level in device.levels()}
-        fits = {name: footprints[name] <= room for name, room in rooms.items()}
-        numbers: dict[str, Any] = {
-            "fits": np.all([np.ones(self.n, dtype=bool), *fits.values()], axis=0),
-            "fits_at": fits,
-            "levels": {name: names.get(name, name) for name in moved},
-        }
-        for name in _NUMBERS:
-            if name not in numbers:
-                own = self.arrays.get(name)
-                numbers[name] = tables.get(name, {}) if own is None else own
+        kinds = self.kinds
         return Predictions(
-            **numbers,
+            **numbers_of(self.arrays, device),
             device=device,
             algorithm=problem.operator,
             schedule=" / ".join(dict.fromkeys(kind[0] for kind in kinds)),

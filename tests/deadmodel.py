@@ -20,7 +20,7 @@ from hypothesis import Phase, settings
 from perfmodel.errors import PerfmodelError
 
 MODEL = (
-    "predict:predict_arrays", "collectives.collectivetime:predict_collective",
+    "predict:_question", "collectives.collectivetime:predict_collective",
     "networks.networktime:predict_network", "training.step:predict_step",
     "serving.steps:Steps.decode", "serving.steps:Steps.prefill", "serving.steps:Steps.mixed",
     "serving.steps:Steps.verify", "serving.steps:Steps.passes", "serving.cachememory:weight_bytes",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from typing import Any, Self
 
 import numpy as np
@@ -109,7 +110,7 @@ class Problem(ABC):
 
     def values(self) -> dict[str, Any]:
         """All values that distinguish problems of one operator, by name."""
-        return {item.name: getattr(self, item.name) for item in fields(self)}  # type: ignore[arg-type]
+        return {name: getattr(self, name) for name, _ in _fields(type(self))}
 
     def having(self, **values: Any) -> Self:
         """A copy with some values changed. Raises the errors of its constructor."""
@@ -134,13 +135,19 @@ class Problem(ABC):
     def said(self) -> dict[str, Any]:
         """The values worth showing: without None and empty ones, and without flags that are usually
         false."""
-        unsaid = {item.name for item in fields(self) if item.metadata.get("unsaid")}  # type: ignore[arg-type]
+        unsaid = {name for name, hidden in _fields(type(self)) if hidden}
         return {
             name: value
             for name, value in self.values().items()
             if isinstance(value, np.ndarray)
             or (value if name in unsaid else value not in (None, ""))
         }
+
+
+@cache
+def _fields(kind: Any) -> tuple[tuple[str, bool], ...]:
+    """The name of each field of a dataclass, and whether it is `UNSAID`."""
+    return tuple((item.name, bool(item.metadata.get("unsaid"))) for item in fields(kind))
 
 
 def arrays(problem: Problem) -> dict[str, np.ndarray]:

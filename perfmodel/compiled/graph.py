@@ -99,6 +99,11 @@ class Graph:
             return arguments[0] if name == "minimum" else self.constant(1.0)
         return self.put(name, *arguments)
 
+    def is_power_of_two(self, node: int) -> bool:
+        """Whether a node is a power of two, in every column: dividing by it rounds nothing."""
+        row = self._row(node)
+        return row is not None and bool(np.all(np.frexp(row)[0] == 2.0**-1))
+
     def _row(self, node: int) -> np.ndarray | None:
         """The numbers of a constant or of a menu."""
         op, *rest = self.nodes[node]

@@ -1,7 +1,14 @@
-/* Vectors of eight doubles and what C lacks on them. Nothing here knows the model. */
+/* Vectors of doubles, as long as the processor's, and what C lacks on them. Nothing here knows the
+ * model. */
 #include <math.h>
 #include <string.h>
+#if defined(__AVX512F__) && defined(__AVX512DQ__)
 #define L 8
+#elif defined(__AVX2__)
+#define L 4
+#else
+#define L 2
+#endif
 typedef double V __attribute__((vector_size(8 * L)));
 typedef long long Q __attribute__((vector_size(8 * L)));
 #define EACH for (int i = 0; i < L; i++)
@@ -11,7 +18,7 @@ typedef long long Q __attribute__((vector_size(8 * L)));
 #define TRUE(x) ((Q)((x) != B(0.0)))
 INLINE V load(const double *p) { V r; memcpy(&r, p, sizeof r); return r; }
 INLINE void store(double *p, V x) { memcpy(p, &x, sizeof x); }
-#if defined(__AVX512F__) && defined(__AVX512DQ__)
+#if L == 8
 #include <immintrin.h>
 #define W(x) ((__m512d)(x))
 INLINE V maximum(V a, V b) { return (V)_mm512_max_pd(W(a), W(b)); }
@@ -24,6 +31,11 @@ INLINE V choose(Q m, V a, V b) {
   return (V)_mm512_mask_blend_pd(_mm512_movepi64_mask((__m512i)m), W(b), W(a));
 }
 INLINE int some(Q m) { return _mm512_movepi64_mask((__m512i)m) != 0; }
+INLINE V inverse(V a) { /* two steps of Newton's from the processor's estimate */
+  __m512d r = _mm512_rcp14_pd(W(a)), s = r;
+  for (int i = 0; i < 2; i++) s = _mm512_mul_pd(s, _mm512_fnmadd_pd(s, W(a), W(B(2.0))));
+  return (V)_mm512_mask_blend_pd(_mm512_cmp_pd_mask(s, s, _CMP_ORD_Q), r, s);
+}
 INLINE V gather(const double *t, V a) {
   return (V)_mm512_i64gather_pd(_mm512_cvttpd_epi64(W(a)), t, 8);
 }
@@ -35,14 +47,28 @@ INLINE V floor_(V a) { V r; EACH r[i] = floor(a[i]); return r; }
 INLINE V ceil_(V a) { V r; EACH r[i] = ceil(a[i]); return r; }
 INLINE V trunc_(V a) { V r; EACH r[i] = trunc(a[i]); return r; }
 INLINE V sqrt_(V a) { V r; EACH r[i] = sqrt(a[i]); return r; }
+INLINE V inverse(V a) { return B(1.0) / a; }
 INLINE int some(Q m) { long long any = 0; EACH any |= m[i]; return any != 0; }
 INLINE V gather(const double *t, V a) { V r; EACH r[i] = t[(long)a[i]]; return r; }
 #endif
-#if defined(__AVX512F__) && defined(LIBMVEC)
-V _ZGVeN8vv_pow(V, V); V _ZGVeN8v_exp(V); V _ZGVeN8v_cbrt(V);
-INLINE V power(V a, V b) { return _ZGVeN8vv_pow(a, b); }
-INLINE V exp_(V a) { return _ZGVeN8v_exp(a); }
-INLINE V cbrt_(V a) { return _ZGVeN8v_cbrt(a); }
+#if L > 2 && defined(LIBMVEC)
+#if L == 8
+#define VECTOR(parameters, name) _ZGVeN8##parameters##_##name
+#else
+#define VECTOR(parameters, name) _ZGVdN4##parameters##_##name
+#endif
+V VECTOR(vv, pow)(V, V); V VECTOR(v, exp)(V);
+INLINE V power(V a, V b) { return VECTOR(vv, pow)(a, b); }
+INLINE V exp_(V a) { return VECTOR(v, exp)(a); }
+#if __GLIBC_PREREQ(2, 35)
+V VECTOR(v, cbrt)(V);
+INLINE V cbrt_(V a) { return VECTOR(v, cbrt)(a); }
+#else
+INLINE V cbrt_(V a) { /* a step of Newton's from the power's result */
+  V r = power(a, B(1.0) / B(3.0)), next = r - (r * r * r - a) / (B(3.0) * r * r);
+  return choose((Q)(a > B(0.0)) & (Q)(a < B(INFINITY)), next, a);
+}
+#endif
 #else
 INLINE V power(V a, V b) { V r; EACH r[i] = pow(a[i], b[i]); return r; }
 INLINE V exp_(V a) { V r; EACH r[i] = exp(a[i]); return r; }
@@ -82,7 +108,7 @@ static V floor_sum(V n, V m, V a, V b) {
 }
 /* Search over the columns of a menu: bounds first, and in full only what can be the least. A menu
  * is in groups of columns: `level` bounds the first column of each group and all others together,
- * `bound` and `full` take eight pairs of a problem p and a column q. */
+ * `bound` and `full` take a vector of pairs of a problem p and a column q. */
 #define BATCH 128
 #define SLACK (1.0 + 1e-9)
 #define DATA const double *const *X, const double *K, const double *const *T
@@ -107,16 +133,21 @@ static void each_pair(DATA, Pair value, Pairs *s, double *out) {
 /* Takes for each problem the pair of the least bound while one can win; `from` starts its pairs. */
 static long settle(DATA, Pair full, long n, Pairs *s, const long *from, Pairs *now, double *time,
                    double *best, double *column) {
-  long broken = 0;
+  long broken = 0, open[BATCH];
+  for (long p = 0; p < n; p++) open[p] = p;
   do {
     now->count = 0;
-    for (long p = 0; p < n; p++) {
+    for (long each = 0; each < n; each++) {
+      long p = open[each];
       double low = best[p] * SLACK;
       long k = -1;
       for (long j = from[p]; j < from[p + 1]; j++)
         if (s->low[j] <= low && s->q[j] >= 0) low = s->low[j], k = j;
-      if (k >= 0) push(now, s->p[k], s->q[k], low), s->q[k] = -1.0;
+      if (k < 0) continue;
+      open[now->count] = p;
+      push(now, s->p[k], s->q[k], low), s->q[k] = -1.0;
     }
+    n = now->count;
     each_pair(X, K, T, full, now, time);
     for (long k = 0; k < now->count; k++) {
       long p = (long)now->p[k] % BATCH;
@@ -124,7 +155,7 @@ static long settle(DATA, Pair full, long n, Pairs *s, const long *from, Pairs *n
       if (time[k] < best[p] || (time[k] == best[p] && now->q[k] < column[p]))
         best[p] = time[k], column[p] = now->q[k];
     }
-  } while (now->count);
+  } while (n);
   return broken;
 }
 static long search(DATA, long start, long n, long groups, long columns, Level level, Pair bound,
@@ -134,7 +165,7 @@ static long search(DATA, long start, long n, long groups, long columns, Level le
   double np[BATCH], nq[BATCH], nlow[BATCH], time[BATCH], best[BATCH];
   V first[groups], rest[groups];
   double rests[BATCH * groups];
-  long from[BATCH + 1];
+  long from[BATCH + 1], open[BATCH];
   Pairs all = {0, p, q, low}, now = {0, np, nq, nlow};
   for (long b = 0; b < n; b += L) {
     level(X, K, T, start + b, groups, first, rest);
@@ -142,21 +173,29 @@ static long search(DATA, long start, long n, long groups, long columns, Level le
       from[b + i] = all.count;
       for (long g = 0; g < groups; g++) {
         push(&all, start + b + i, g * size, first[g][i]);
-        rests[(b + i) * groups + g] = rest[g][i];
+        rests[(b + i) * groups + g] = rest[g][i] == rest[g][i] ? rest[g][i] : 0.0;
       }
-      best[b + i] = INFINITY, column[b + i] = columns;
+      best[b + i] = INFINITY, column[b + i] = columns, open[b + i] = 1;
     }
   }
   from[n] = all.count;
   broken |= settle(X, K, T, full, n, &all, from, &now, time, best, column);
-  all.count = 0;
-  for (long b = 0; b < n; b++) {
-    from[b] = all.count;
-    for (long g = 0; g < groups; g++)
-      if (rests[b * groups + g] <= best[b] * SLACK)
-        for (long c = 1; c < size; c++) push(&all, start + b, g * size + c, 0.0);
+  for (;;) { /* of each problem the group of the least bound, while one can win */
+    all.count = 0;
+    for (long b = 0; b < n; b++) {
+      from[b] = all.count;
+      double low = best[b] * SLACK, *own = rests + b * groups;
+      long group = -1;
+      for (long g = 0; open[b] && g < groups; g++)
+        if (own[g] <= low) low = own[g], group = g;
+      open[b] = group >= 0;
+      if (!open[b]) continue;
+      own[group] = INFINITY;
+      for (long c = 1; c < size; c++) push(&all, start + b, group * size + c, 0.0);
+    }
+    from[n] = all.count;
+    if (!all.count) return broken;
+    each_pair(X, K, T, bound, &all, low);
+    broken |= settle(X, K, T, full, n, &all, from, &now, time, best, column);
   }
-  from[n] = all.count;
-  each_pair(X, K, T, bound, &all, low);
-  return broken | settle(X, K, T, full, n, &all, from, &now, time, best, column);
 }

@@ -36,11 +36,15 @@ class Recording:
         self.guards: dict[tuple[int, str], bool] = {}
         """What held: by node and `any` or `all` over the problems."""
         self.words: dict[int, tuple[str, ...]] = {}
-        """The words that a node is an index of."""
+        """The words that a node is an index of, where an array has words."""
 
     def input(self, name: str, values: np.ndarray) -> Recorded:
-        """An array over problems as a recording number."""
-        return self.wrap(values, self.graph.put("input", name, min(float(values.min()), 1.0)))
+        """An array over problems as a recording number; none is less than the least of the sample,
+        or than 1."""
+        least = min(float(values.min()), 1.0)
+        node = self.graph.put("input", name, least)
+        self.guards[self.graph.put("greater_equal", node, self.graph.constant(least)), "all"] = True
+        return self.wrap(values, node)
 
     def wrap(self, values: Any, node: int) -> Recorded:
         """Values with their node."""
@@ -271,8 +275,9 @@ def _take(array: Any, index: Any, **_: Any) -> Any:
 
 
 def _full(value: float | None) -> Callable[..., Any]:
-    def like(array: Any, fill: Any = value, dtype: Any = None, **_: Any) -> Any:
-        return np.full(np.shape(array), fill, dtype or array.dtype)
+    def like(array: Any, *given: Any, dtype: Any = None, **_: Any) -> Any:
+        fill, *kind = given if value is None else (value, *given)
+        return np.full(np.shape(array), fill, kind[0] if kind else dtype or array.dtype)
 
     return like
 
@@ -379,8 +384,9 @@ def _standing_in(recording: Recording) -> Iterator[None]:
 def record(
     function: Callable[[Mapping[str, Any]], tuple[Any, Mapping[str, Any]]],
     samples: Mapping[str, np.ndarray],
-) -> tuple[Any, Recording, dict[str, int]]:
-    """A function's first answer, its recording, and the node of each array of its second answer.
+) -> tuple[Any, Recording, dict[str, int], dict[str, tuple[str, ...]]]:
+    """A function's first answer, its recording, the node of each array of its second answer, and
+    the words of those that have words.
 
     Raises `UnrecordableError` for a function whose steps no graph states.
     """
@@ -389,4 +395,10 @@ def record(
         arrays = {name: recording.input(name, values) for name, values in samples.items()}
         with _standing_in(recording):
             answer, results = function(arrays)
-        return answer, recording, {name: recording.node(each) for name, each in results.items()}
+        nodes = {name: recording.node(each) for name, each in results.items()}
+        words = {
+            name: recording.words[nodes[name]]
+            for name, each in results.items()
+            if np.asarray(each).dtype.kind == "U"
+        }
+        return answer, recording, nodes, words

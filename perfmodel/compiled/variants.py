@@ -8,9 +8,11 @@ variant does, with the same numbers to 1e-12.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,9 +50,7 @@ class Variant:
     """The source, with its constants and menus."""
     rows: Mapping[str, int]
     """The place of each result among what the program computes."""
-    fixed: Mapping[str, float]
-    """Results that are the same for all problems."""
-    words: Mapping[str, np.ndarray]
+    words: Mapping[str, Sequence[str]]
     """Results that are words: those that their numbers stand for."""
     guards: Sequence[tuple[int, str]]
     """Nodes of which any or all were true where it was recorded, or not."""
@@ -65,20 +65,34 @@ class Variant:
     faulty: bool = False
     """Whether building failed, results differ from NumPy's, or a time lay below its bound."""
 
-    def results(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray] | None:
-        """The results for some problems; None where these are of another kind than recorded."""
+    def results(
+        self, arrays: Mapping[str, np.ndarray], few: int, *, plain: bool = False
+    ) -> dict[str, Any] | None:
+        """The results for the first of some problems, or `plain` ones for one problem; None where
+        these are of another kind than recorded."""
         n = len(next(iter(arrays.values())))
-        if any(arrays[name].min() < least for name, least in self.program.inputs.items()):
+        if self.run is None and n > few:
+            n, arrays = few, {name: values[:few] for name, values in arrays.items()}
+        table = None if self.faulty else self._computed(arrays, n)
+        if table is None:
             return None
+        if plain:
+            column = table[:, 0].tolist()
+            results = {name: column[row] for name, row in self.rows.items()}
+            return results | {name: words[int(results[name])] for name, words in self.words.items()}
+        results = {name: table[row, :n] for name, row in self.rows.items()}
+        return results | {
+            name: np.array(words)[results[name].astype(np.intp)]
+            for name, words in self.words.items()
+        }
+
+    def _computed(self, arrays: Mapping[str, np.ndarray], n: int) -> np.ndarray | None:
+        """A row for each number that the program computes, unless the problems are of another
+        kind."""
         table, decisions, broken = (self._interpreted if self.run is None else self._run)(arrays, n)
         self.faulty |= broken
-        if self.faulty or tuple(map(bool, decisions)) != self.decisions:
-            return None
-        results = {name: np.full(n, value) for name, value in self.fixed.items()}
-        results |= {name: table[row, :n] for name, row in self.rows.items()}
-        return results | {
-            name: words[results[name].astype(np.intp)] for name, words in self.words.items()
-        }
+        kind = tuple(map(bool, decisions))
+        return None if self.faulty or kind != self.decisions else table
 
     def _run(self, arrays: Mapping[str, np.ndarray], n: int) -> tuple[Any, Any, bool]:
         """Results, guards, and whether a bound was wrong, by compiled code."""
@@ -89,12 +103,13 @@ class Variant:
             row[n:] = row[n - 1]
         table = np.empty((self.height, room))
         decisions = np.empty(len(self.guards) + 1, dtype=np.int64)
-        addresses = np.array([row.ctypes.data for row in columns] or [0], dtype=np.uintp)
-        self.run(
-            n, addresses.ctypes.data, table.ctypes.data, room, self.program.constants.ctypes.data,
-            self._menus.ctypes.data, self._lengths.ctypes.data, decisions.ctypes.data,
-        )  # fmt: skip
-        return table, decisions[:-1], bool(decisions[-1])
+        first = columns.ctypes.data
+        addresses = (ctypes.c_void_p * len(columns))(
+            *range(first, first + columns.nbytes, 8 * room)
+        )
+        self.run(n, addresses, table.ctypes.data, room, *self._numbers, decisions.ctypes.data)
+        *truths, broken = decisions.tolist()
+        return table, truths, bool(broken)
 
     def _interpreted(self, arrays: Mapping[str, np.ndarray], n: int) -> tuple[Any, Any, bool]:
         """The same by NumPy."""
@@ -111,6 +126,8 @@ class Variant:
         self.height = max(self.rows.values(), default=-1) + 1
         self._menus = np.array([each.ctypes.data for each in tables] or [0], dtype=np.uintp)
         self._lengths = np.array([len(each) for each in tables] or [0], dtype=np.int64)
+        device = (self.program.constants, self._menus, self._lengths)
+        self._numbers = tuple(each.ctypes.data for each in device)
 
 
 @dataclass
@@ -121,17 +138,17 @@ class _Kind:
     """Objects that its key names by their id, so that no other object takes it."""
     spent: int = 0
     """Predictions so far."""
-    variant: Variant | None = None
-    """The variant; None until it is recorded."""
+    variants: list[Variant] = field(default_factory=list)
+    """One for each set of decisions that its problems took."""
     refused: bool = False
     """Whether the function cannot be recorded."""
-    compared: bool = False
-    """Whether results were compared with NumPy's."""
 
 
 # The kinds of call of this process, those that were asked for last at the end.
 _KINDS: dict[Hashable, _Kind] = {}
 _MOST_KINDS = 256
+# Variants of a kind: problems that decide otherwise than all of them are left to NumPy.
+_MOST_VARIANTS = 4
 
 
 def mode() -> str:
@@ -144,48 +161,64 @@ def mode() -> str:
 
 def described() -> str:
     """What computes arrays of predictions, in words."""
-    from perfmodel.compiled.build import compiler
+    from perfmodel.compiled.build import carried, compiler
 
     if mode() == "off":
         return f"computes arrays by NumPy: {ENVIRONMENT} is off"
-    if compiler() is None:
+    ways = ["code of its own package"] if carried() else []
+    ways += [f"code that {compiler()} builds"] if compiler() else []
+    if not ways:
         return "computes arrays by NumPy: there is no C compiler"
-    return f"computes long arrays by code that {compiler()} builds"
+    return f"computes long arrays by {' and by '.join(ways)}"
 
 
-def find(
-    key: Hashable, kept: Any, function: Function, arrays: Mapping[str, np.ndarray]
-) -> Variant | None:
-    """The variant of a kind of call that computes `function` of `arrays`, where it is ready.
+def computed(
+    key: Hashable,
+    kept: Any,
+    function: Function,
+    arrays: Mapping[str, np.ndarray],
+    few: int,
+    *,
+    plain: bool = False,
+) -> tuple[Any, dict[str, Any]] | None:
+    """What `function` gives of the first of some problems, by compiled code; None where there is
+    none.
 
     `key` names everything that the function depends on besides the arrays; `kept` are objects
-    that it names by their id.
+    that it names by their id. NumPy takes only `few` problems at once, which stay in the CPU's
+    cache. Of one problem the results may be `plain` numbers and words.
     """
-    if mode() == "off":
+    if (way := mode()) == "off":
         return None
     kind = _KINDS.pop(key, None) or _Kind(kept)
     _KINDS[key] = kind
     if len(_KINDS) > _MOST_KINDS:
         _KINDS.pop(next(iter(_KINDS)), None)
-    n = len(next(iter(arrays.values())))
-    kind.spent += n + _CALL
-    waits = mode() == "wait"
-    if kind.refused or not (waits or kind.spent >= _PAYS):
+    kind.spent += len(next(iter(arrays.values()))) + _CALL
+    if kind.refused or not (way == "wait" or kind.spent >= _PAYS):
         return None
-    if kind.variant is None:
-        _record(kind, function, arrays)
-        if kind.variant is None:
-            return None
-        _build(kind.variant, waits=waits)
-    variant = kind.variant
-    if not kind.compared:
-        first = {name: values[:_COMPARED] for name, values in arrays.items()}
-        kind.compared = True
-        variant.faulty = not _agree(variant.results(first), function(first)[1])
-    return None if variant.faulty else variant
+    for variant in kind.variants:
+        results = variant.results(arrays, few, plain=plain)
+        if results is not None:
+            return variant.answer, results
+    if len(kind.variants) == _MOST_VARIANTS:
+        return None
+    # NumPy goes first: what the model keeps for later calls is no part of the recording then.
+    first = {name: values[:_COMPARED] for name, values in arrays.items()}
+    _, reference = function(first)
+    new = _recorded(function, arrays)
+    if new is None:
+        kind.refused = True
+        return None
+    kind.variants.append(new)
+    _build(new, waits=way == "wait")
+    new.faulty |= not _agree(new.results(first, _COMPARED), reference)
+    results = new.results(arrays, few, plain=plain)
+    return None if results is None else (new.answer, results)
 
 
-def _record(kind: _Kind, function: Function, arrays: Mapping[str, np.ndarray]) -> None:
+def _recorded(function: Function, arrays: Mapping[str, np.ndarray]) -> Variant | None:
+    """The variant for problems that decide as some do; None where it cannot be recorded."""
     from perfmodel.compiled.bound import searches
     from perfmodel.compiled.interpreter import Interpreter
     from perfmodel.compiled.recording import UnrecordableError, record
@@ -194,31 +227,21 @@ def _record(kind: _Kind, function: Function, arrays: Mapping[str, np.ndarray]) -
     n = len(next(iter(arrays.values())))
     index = np.unique(np.linspace(0, n - 1, _SAMPLES).astype(np.intp))
     try:
-        answer, recording, results = record(
+        answer, recording, results, words = record(
             function, {name: values[index] for name, values in arrays.items()}
         )
         guards = list(recording.guards)
-        values = {name: recording.graph.value(node) for name, node in results.items()}
-        computed = list(
-            dict.fromkeys(node for name, node in results.items() if values[name] is None)
-        )
+        computed = list(dict.fromkeys(results.values()))
         nodes = [*computed, *(node for node, _ in guards)]
         by_bounds = searches(recording.graph, nodes)
         program = write(recording.graph, computed, guards, by_bounds)
-    except UnrecordableError:
-        kind.refused = True
-        return
-    words = {
-        name: np.array(recording.words[node])
-        for name, node in results.items()
-        if node in recording.words
-    }
+    except (UnrecordableError, TypeError, ValueError):  # what recording numbers cannot do
+        return None
     decisions = tuple(recording.guards[guard] for guard in guards)
-    kind.variant = Variant(
+    return Variant(
         answer,
         program,
-        {name: computed.index(node) for name, node in results.items() if node in computed},
-        {name: value for name, value in values.items() if value is not None},
+        {name: computed.index(node) for name, node in results.items()},
         words,
         guards,
         decisions,

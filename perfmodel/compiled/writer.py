@@ -1,4 +1,4 @@
-"""A graph as C: one function that computes eight problems at a time, menus searched in loops.
+"""A graph as C: one function that computes a vector of problems at a time, menus searched in loops.
 
 Numbers and menus of a device are parameters, so that one function serves all devices whose graphs
 have the same operations.
@@ -6,7 +6,7 @@ have the same operations.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
@@ -20,7 +20,7 @@ _INFIX = {
     "greater_equal": ">=", "less_equal": "<=", "equal": "==", "not_equal": "!=",
     "logical_and": "&", "logical_or": "|",
 }  # fmt: skip
-# How a function reads an array over problems and a menu: eight problems and one column, or pairs.
+# How a function reads an array over problems and a menu: problems and one column, or pairs.
 _BY_ROW = ("load({} + i)", "B({}[c])")
 _BY_PAIR = ("gather({}, p)", "gather({}, q)")
 # Functions whose names C has already.
@@ -34,8 +34,8 @@ class Program:
 
     source: str
     """The C source; its only parameters are those of `run`."""
-    inputs: Mapping[str, float]
-    """The least value of each array over problems, in order."""
+    inputs: tuple[str, ...]
+    """The arrays over problems, in order."""
     constants: np.ndarray
     """Numbers that the source calls K."""
     tables: tuple[np.ndarray, ...]
@@ -54,7 +54,6 @@ class _Writer:
         self.constants: dict[float, int] = {}
         self.tables: dict[int, int] = {}
         self.inputs: dict[str, int] = {}
-        self.least: dict[str, float] = {}
         self.searches: list[str] = []
         self.flags = graph.by_column()  # of searches too, whose nodes are in the graph already
         self.masks: set[int] = set()
@@ -81,7 +80,6 @@ class _Writer:
         op, *rest = self.graph.nodes[node]
         if op == "input":
             place = self.inputs.setdefault(rest[0], len(self.inputs))
-            self.least[rest[0]] = rest[1]
             return self.leaves[0].format(f"X[{place}]")
         if op == "table":
             return self.leaves[1].format(self.row(rest[0]))
@@ -119,12 +117,14 @@ class _Writer:
             return self.leaves[1].format(self.row(self.graph.row(1.0 / self.graph.tables[rest[0]])))
         return f"r{node}"
 
-    def define(self, node: int, indent: str) -> None:
-        """The statement that computes a node."""
+    def define(self, node: int, indent: str, divisors: Collection[int] = ()) -> None:
+        """The statement that computes a node, and one over it where others divide by it."""
         if self.graph.value(node) is None:
             text = self.expression(node)
             kind = "Q" if node in self.masks else "V"
             self.lines.append(f"{indent}const {kind} v{node} = {text};")
+            if node in divisors and self.graph.nodes[node][0] != "table":
+                self.lines.append(f"{indent}const V r{node} = inverse({self.number(node)});")
 
     def reduce(self, node: int) -> None:
         """The loop over the columns of a menu."""
@@ -159,40 +159,38 @@ class _Writer:
     ) -> None:
         """A function of its own, that computes some nodes, `loose` where rounding may differ."""
         outer, self.lines, self.leaves, masks = self.lines, [], leaves, self.masks
+        inverted = self.inverted
         self.masks = set()
         columns = self.graph.closure(nodes, self.flags)
         needed = self.graph.needed([*nodes, *columns], self.flags)
-        self.inverted = self.inverses([*columns, *needed]) if loose else {}
+        self.inverted = self.inverses([*columns, *needed], loose=loose)
+        divisors = set(self.inverted.values())
         for node in needed:
-            self.define(node, "  ")
-            if node in self.inverted.values():
-                self.lines.append(f"  const V r{node} = B(1.0) / {self.number(node)};")
+            self.define(node, "  ", divisors)
         loops = "groups" in head
         self.lines += ["  for (long c = 0; c < groups; c++) {"] if loops else []
         for node in sorted(columns):
-            self.define(node, "  ")
+            self.define(node, "  ", divisors)
         tail = tail.format(*(self.number(node) for node in nodes))
         self.functions += [head, *self.lines, tail, "}" if not loops else "}}"]
-        self.lines, self.leaves, self.masks, self.inverted = outer, _BY_ROW, masks, {}
+        self.lines, self.leaves, self.masks, self.inverted = outer, _BY_ROW, masks, inverted
 
-    def inverses(self, nodes: Sequence[int]) -> dict[int, int]:
-        """Quotients that may be off by a rounding, and their divisors, which are divided by once:
-        those that no operation rounds or compares."""
+    def inverses(self, nodes: Iterable[int], *, loose: bool) -> dict[int, int]:
+        """Quotients that are products with one over their divisor, and that divisor: powers of two
+        anywhere; others where a `loose` quotient may be off by a rounding, which no operation
+        rounds or compares."""
         graph = self.graph
         strict = {"floor", "ceil", "trunc", "floor_divide", "remainder"} | MASKS
         exact: set[int] = set()
         for node in sorted(nodes, reverse=True):
             if node in exact or graph.nodes[node][0] in strict:
                 exact.update(graph.arguments(node))
-        divisors = {
-            node: graph.arguments(node)[1]
-            for node in nodes
-            if graph.nodes[node][0] == "divide" and node not in exact
-        }
+        quotients = (node for node in nodes if graph.nodes[node][0] == "divide")
+        divisors = {node: graph.arguments(node)[1] for node in quotients}
         return {
             node: divisor
             for node, divisor in divisors.items()
-            if graph.nodes[divisor][0] == "table" or not self.flags[divisor]
+            if graph.is_power_of_two(divisor) or (loose and node not in exact)
         }
 
     def search(self, node: int, search: Search) -> None:
@@ -215,7 +213,9 @@ class _Writer:
     ) -> Program:
         """The whole source."""
         searched = []
-        for node in self.graph.needed([*outputs, *(node for node, _ in guards)], self.flags):
+        needed = self.graph.needed([*outputs, *(node for node, _ in guards)], self.flags)
+        self.inverted = self.inverses(needed, loose=False)
+        for node in needed:
             op = self.graph.nodes[node][0]
             if node in searches:
                 self.search(node, searches[node])
@@ -247,7 +247,7 @@ class _Writer:
         ]  # fmt: skip
         return Program(
             "\n".join(text),
-            {name: self.least[name] for name in self.inputs},
+            tuple(self.inputs),
             np.array([*self.constants, 0.0]),
             tuple(self.graph.tables[table] for table in self.tables),
         )

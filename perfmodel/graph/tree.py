@@ -84,8 +84,8 @@ class Tree(Result):
     repeat: float = 1
     """Number of runs, one after another."""
     exposed_share: float = 1.0
-    """The share of its seconds by which it makes its parent longer; below 1 where it runs beside
-    others."""
+    """The share of its seconds by which it makes its parent longer: below 1 where it runs beside
+    others, above 1 where recomputation waits for it again."""
     gap_seconds: float = 0.0
     """Seconds of the device before each run of a kernel."""
     run: Prediction | None = None

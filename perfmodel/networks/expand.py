@@ -20,6 +20,7 @@ from perfmodel.networks.layers.attention import attention
 from perfmodel.networks.layers.ends import embedding, head, patch_embedding
 from perfmodel.networks.layers.inner import inner
 from perfmodel.networks.layers.layer import Layer
+from perfmodel.networks.layers.streams import corrected_streams, low_rank, predicted_stream
 from perfmodel.networks.network import Block, Network
 from perfmodel.networks.operations.maps import Learned
 from perfmodel.networks.segment import Segment
@@ -137,12 +138,13 @@ def block(layer: Layer, of: Block) -> None:
     if of.parallel:
         _parallel_block(layer, of)
         return
-    x = layer.x
+    x = predicted_stream(layer, layer.x)
     parts = ["attention", *(["cross"] if of.cross is not None else ())]
     if of.mlp.inner:
         parts.append("mlp")
     for number, part in enumerate(parts, 1):
         x = _part(layer, of, x, part, number)
+    corrected_streams(layer, x)
 
 
 def _parallel_block(layer: Layer, block: Block) -> None:
@@ -169,4 +171,6 @@ def _part(layer: Layer, block: Block, x: Value, part: str, number: int) -> Value
         scale = (1, output.cols)
         output = layer.one(Learned(f"scale {number}", layer.setting, output, scale))
     y = layer.residual(f"residual {number}", output, x)
+    if part == "attention" and block.low_rank:
+        y = low_rank(layer, source, y, block.low_rank)
     return layer.norm(f"norm {number}", y) if block.norm_after else y

@@ -119,6 +119,8 @@ class SelfAttention:
     """Whether one projection makes keys and values (Gemma 4's global layers)."""
     gated: bool = False
     """Whether a gate of the output's width, from the same input, scales it (Qwen3-Next)."""
+    borrowed: bool = False
+    """Whether keys and values are those of an earlier layer, which caches them (Gemma 3n)."""
     latent: Latent | None = None
     """Latent attention, in place of plain projections."""
     indexer: Indexer | None = None
@@ -240,6 +242,8 @@ class Block:
     """Whether each part is followed by a second norm (Gemma 2 and 3)."""
     cross: SelfAttention | None = None
     """Cross-attention to the encoder's output, between the two parts of a decoder layer."""
+    low_rank: int = 0
+    """Width of two products beside attention, from its input (LAuReL, 2411.07501); 0: none."""
     scaled: bool = False
     """Whether a learned number of each column scales the output of each part (InternVL)."""
 
@@ -294,6 +298,13 @@ class Network:
     """Source of its sizes."""
     sizes: Mapping[str, int] = field(default_factory=dict, compare=False)
     """Published totals to check against: `parameters`, `active`."""
+    layer_embedding: int = 0
+    """Width of an embedding that each layer has of its own (Gemma 3n); 0: none."""
+    layer_vocabulary: int = 0
+    """Rows of the tables of those embeddings."""
+    streams: int = 1
+    """Residual streams: a layer works on one, and mixes all before and after (AltUp,
+    2301.13310)."""
     tower: Network | None = None
     """A network whose output joins the prompt: the encoder of images. It runs before the first
     token, and its parameters are not among those of this network."""

@@ -24,6 +24,9 @@ _STARTS = {
     "shared expert": "shared expert",
     "mlp": "mlp",
     "embedding": "embedding",
+    "layer embedding": "embedding",
+    "stream": "residual",
+    "low rank": "residual",
     "norm": "norms",
     "final norm": "norms",
     "encoder norm": "norms",
@@ -57,8 +60,8 @@ def parts(network: Network) -> tuple[Part, ...]:
 def cached_elements(of: SelfAttention) -> int:
     """Elements that a layer caches for one token: keys and values; or, with latent attention, the
     latent and the rotary keys that all heads share (DeepSeek-V2, 2405.04434, table 1), and the key
-    of an indexer. A state has no such elements (`state_bytes`)."""
-    if of.state is not None:
+    of an indexer. A state has no such elements (`state_bytes`), nor a layer that borrows them."""
+    if of.state is not None or of.borrowed:
         return 0
     if of.latent is not None:
         index = 0 if of.indexer is None else of.indexer.size

@@ -138,7 +138,7 @@ def activation_bytes(of: Deployment) -> float:
 def _live_bytes(setup: Deployment, tokens: int) -> float:
     network, batching = setup.network, setup.engine.batching
     inner = max(block.mlp.inner * max(block.mlp.chosen, 1) for block in network.blocks)
-    width = 2 * network.hidden + 3 * inner / setup.tensor
+    width = (1 + network.streams) * network.hidden + 3 * inner / setup.tensor
     logits = 4.0 * min(batching.sequences, 256) * network.vocabulary / setup.tensor
     return 2.0 * tokens * width + logits
 
@@ -175,7 +175,7 @@ def element_bytes(of: Deployment, kind: SelfAttention) -> float:
 def _kept_bytes(setup: Deployment, kind: SelfAttention) -> float:
     """Bytes of a token and layer on one device. With more devices than heads, heads are
     replicated."""
-    if kind.latent is not None or kind.state is not None:
+    if kind.latent is not None or kind.state is not None or kind.borrowed:
         return cached_elements(kind) * element_bytes(setup, kind)
     heads = max(kind.kv_heads // setup.tensor, 1)
     return heads * (kind.score_width + kind.value_width) * element_bytes(setup, kind)

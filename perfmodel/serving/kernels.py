@@ -27,6 +27,7 @@ from perfmodel.graph import Node, touches
 from perfmodel.graph.asks import Ask, ask
 from perfmodel.networks.dispatching import exchange_ends, sends
 from perfmodel.networks.expand import expand
+from perfmodel.networks.layers.attention import ALONE
 from perfmodel.networks.network import Block, Latent, Mlp, Network
 from perfmodel.networks.recorder import Exchanged
 from perfmodel.networks.segment import Segment
@@ -169,8 +170,9 @@ def _writes(setup: Deployment, segment: Segment, tokens: int) -> Iterator[Kernel
     """The write of the step's keys and values to the cache, if it is a kernel of its own."""
     if setup.engine.cache_write or not segment.block:
         return
+    borrows = any(weight.name.endswith(f"{ALONE}.weight") for weight in segment.weights)
     for node in segment.forward.graph.nodes:
-        if isinstance(node.problem, Attention):
+        if isinstance(node.problem, Attention) and not borrows:
             sizes = node.problem.sizes()
             cols = int(sizes["g"] * (sizes["d"] + sizes["e"]))
             problem = Rowwise("pointwise", tokens, cols, setup.dtype)

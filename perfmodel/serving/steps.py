@@ -214,7 +214,8 @@ class Steps:
 
     def sends(self, tokens: np.ndarray) -> Times:
         """Sends of `tokens` tokens from stage to stage."""
-        volume = np.ceil(tokens * self.of.network.hidden * 2.0 / self.of.tensor).astype(np.int64)
+        columns = self.of.network.hidden * self.of.network.streams
+        volume = np.ceil(tokens * columns * 2.0 / self.of.tensor).astype(np.int64)
         time = predict_collective(Collective("send-receive", volume, 2, 2), self.of.fabric)
         line = Line("send-receive", COMMUNICATION, COMMUNICATION, 1)
         ends = (time.seconds, time.low_seconds, time.high_seconds)

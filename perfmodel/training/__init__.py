@@ -6,7 +6,7 @@
 A `Plan` (plan.py) distributes a step over devices. layers.py times each layer's passes on host and
 device, pipeline/ orders them over stages, fabric.py has the links, overlap.py what communication
 hides under. update.py has the optimiser's kernels, stepmemory.py the memory of the fullest device.
-step.py combines them.
+step.py combines them, as a tree of leaves that add up (steptree.py).
 
 A `Parameter` (parameter.py) is a weight by its shape. optimisers.yaml declares each update as steps
 of an algorithm; optimisers.py cuts it into kernels, so that states, traffic and products are

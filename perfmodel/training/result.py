@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated
 
 from perfmodel.columns import DIFFERS, HIGH, Column, Result, Row
 from perfmodel.graph.live import Memory
-from perfmodel.graph.tree import KINDS, Tree, together
 from perfmodel.networks.expand import parameter_count
 from perfmodel.networks.flops import USUAL, flops_per_token
 from perfmodel.networks.network import Network
-from perfmodel.training.copies import Copies
 from perfmodel.training.plan import Plan
-from perfmodel.training.stages import Part, exposed_seconds
 from perfmodel.units import binary
 
 if TYPE_CHECKING:
@@ -113,88 +109,3 @@ class Step(Result):
     def mfus(self) -> Annotated[Mapping[str, float], Column(key="mfu")]:
         """Model FLOP/s over the dense peak by each convention."""
         return {name: self.mfu(name) for name in ("causal", "megatron", "palm")}
-
-
-def classes(
-    stage: Sequence[Part],
-    copies: Copies,
-    update: Sequence[Tree],
-    bubble_seconds: float,
-    seconds: float,
-) -> dict[str, float]:
-    """Seconds of a step by class, on one stage; the remainder is the host's.
-
-    Communication counts as far as kernels wait for it: exchanges between kernels of a layer, the
-    time that overlapped exchanges add, and exposed exchanges at the end.
-    """
-    plan, split = copies.plan, dict[str, float]()
-    for layer in (work for part in stage for work in part.work):
-        for kernel, runs in layer.kernels():
-            total = plan.accumulation * layer.repeat * runs * kernel.seconds
-            split[kernel.kind] = split.get(kernel.kind, 0.0) + total
-        waits = plan.accumulation * layer.repeat * layer.exchanged(copies.links.seconds)
-        split["communication"] = split.get("communication", 0.0) + waits
-    split["communication"] += sum(exposed_seconds(part, copies) for part in stage)
-    if plan.training:
-        split["communication"] += copies.exit_seconds([pair for p in stage for pair in p.segments])
-    split["optimiser"] = sum(spread.seconds for spread in update)
-    split["bubble"] = bubble_seconds
-    split["host"] = max(seconds - sum(split.values()), 0.0)
-    return {kind: split[kind] for kind in KINDS if split.get(kind)}
-
-
-def recompute_seconds(stage: Sequence[Part], plan: Plan) -> float:
-    """Seconds of the kernels that recomputation runs again in a step, on one stage."""
-    return sum(
-        plan.accumulation * layer.repeat * layer.forward.children[i].seconds
-        for part in stage
-        for layer in part.work
-        for i in layer.again
-    )
-
-
-def ranged(
-    stage: Sequence[Part], copies: Copies, update: Sequence[Tree], seconds: float
-) -> tuple[float, float]:
-    """Low and high end of the 80 % range. It combines kernels by family, exchanges, and a term for
-    how these join."""
-    spreads = [*_spreads(stage, copies), *update, *_exchange_spreads(stage, copies)]
-    low, high = together(spreads)
-    extra = _extra_spread(copies)
-    down = math.hypot(_SHARED * math.log(1.0 / low), extra)
-    up = math.hypot(_SHARED * (high - 1.0), extra)
-    return seconds * math.exp(-down), seconds * (1.0 + up)
-
-
-# Share of a kernel's range that enters a step's: errors of one family's shapes partly cancel.
-_SHARED = 0.8
-# Extra spread (natural logarithm) that no kernel's range covers, by what joins the devices. It is
-# the least with which four fifths of the published steps lie in their ranges, each source weighted
-# equally (docs/accuracy.md, "Whole networks"): 53 steps and passes of one device, 1,006 of one
-# node, 54 over several nodes, 10 with experts over devices.
-_ALONE, _NODE, _NODES, _EXPERTS = 0.05, 0.05, 0.18, 0.66
-
-
-def _extra_spread(copies: Copies) -> float:
-    """Extra spread of a step beyond its kernels', from how kernels, host and links join."""
-    plan, links = copies.plan, copies.links
-    if plan.expert > 1:
-        return _EXPERTS
-    if plan.devices == 1:
-        return _ALONE
-    return _NODE if plan.devices <= links.node_devices else _NODES
-
-
-def _spreads(stage: Sequence[Part], copies: Copies) -> Iterable[Tree]:
-    """Seconds of every kernel in a step, with their range."""
-    for layer in (work for part in stage for work in part.work):
-        for kernel, runs in layer.kernels():
-            yield kernel.times(copies.plan.accumulation * layer.repeat * runs)
-
-
-def _exchange_spreads(stage: Sequence[Part], copies: Copies) -> Iterable[Tree]:
-    """Exchanges between the kernels of layers, with their range."""
-    for layer in (work for part in stage for work in part.work):
-        for transfer in (each for _, line in (layer.first, *layer.second) for each in line):
-            runs = copies.plan.accumulation * layer.repeat
-            yield copies.links.between(transfer).times(runs)

@@ -31,9 +31,10 @@ from perfmodel.training.fabric import fabric
 from perfmodel.training.layers import LayerWork, layers
 from perfmodel.training.pipeline import Schedule, StageTimes, Timeline, schedule, simulate
 from perfmodel.training.plan import Plan
-from perfmodel.training.result import Step, classes, ranged, recompute_seconds
+from perfmodel.training.result import Step
 from perfmodel.training.stages import Part, parts
 from perfmodel.training.stepmemory import memory, paged
+from perfmodel.training.steptree import recompute_seconds, step_tree
 from perfmodel.training.weightupdate import update
 
 
@@ -76,21 +77,19 @@ def predict_step(
     seconds = timing.seconds + tail + updating + paging
     # Each direction of a pipeline with two has its share of the micro-batches.
     share = replace(plan, accumulation=plan.accumulation // order.copies)
-    passes = replace(copies, plan=share)
-    split = classes(stage, passes, last, timing.bubble_seconds, seconds)
-    low, high = ranged(stage, passes, last, seconds)
+    tree = step_tree(stage, replace(copies, plan=share), last, timing.bubble_seconds, seconds)
     return Step(
         network=network,
         plan=plan,
         device=device.slug,
         seconds=seconds,
-        low_seconds=low,
-        high_seconds=high,
+        low_seconds=tree.low_seconds,
+        high_seconds=tree.high_seconds,
         forward_seconds=timing.forward_seconds,
         backward_seconds=timing.backward_seconds,
         bubble_seconds=timing.bubble_seconds,
         recompute_seconds=recompute_seconds(stage, share),
-        classes=split,
+        classes={kind: each for kind, each in tree.classes.items() if each},
         memory=storage,
         peak_flops=_peak(device, plan),
         assumptions=prediction.assumptions,

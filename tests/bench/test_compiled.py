@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
-from perfmodel.algorithms.problem import pick
+from perfmodel.algorithms.problem import pick, single
 from perfmodel.compiled import variants
 from perfmodel.compiled.build import compiler
 from perfmodel.compiled.recording import UnrecordableError, record
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import load
-from perfmodel.predict import predict_arrays
+from perfmodel.predict import predict, predict_arrays
 from perfmodel.prediction import Predictions
-from perfmodel.timing import matmul, memory, splitkv
+from perfmodel.timing import memory
 
 needs_compiler = pytest.mark.skipif(compiler() is None, reason="there is no C compiler")
 AGREES = 1e-12
@@ -28,11 +28,9 @@ _RANDOM = np.random.default_rng(7)
 
 @pytest.fixture(scope="module", autouse=True)
 def _cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A cache folder of this module's own, and the whole menu for NumPy."""
+    """A cache folder of this module's own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PERFMODEL_CACHE", str(tmp_path_factory.mktemp("cache")))
-        patch.setattr(matmul.plan, "__kwdefaults__", {"keep": 10**6})
-        patch.setattr(splitkv.split_plan, "__kwdefaults__", {"keep": 10**6})
         patch.setattr(variants, "_KINDS", {})
         yield
 
@@ -54,9 +52,10 @@ def both(
         variants._KINDS.clear()
         compiled = predict_arrays(problem, chip, **how)  # type: ignore[arg-type]
     (kind,) = variants._KINDS.values()
-    assert kind.variant is not None, "it was not recorded"
-    assert (kind.variant.run is not None) is builds
-    assert not kind.variant.faulty, "it differs from NumPy"
+    assert kind.variants, "it was not recorded"
+    for variant in kind.variants:
+        assert (variant.run is not None) is builds
+        assert not variant.faulty, "it differs from NumPy"
     return reference, compiled
 
 
@@ -132,6 +131,19 @@ def test_compiled_code_gives_numpys_numbers(case: str) -> None:
 
 
 @needs_compiler
+@pytest.mark.parametrize("case", ["matmul", "prefill", "decode", "softmax"])
+def test_one_problem_has_all_that_arrays_have(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A single call by compiled code builds its result by another way."""
+    make, device, _ = CASES[case]
+    problem, chip = pick(make(), np.arange(100)), load(device)
+    monkeypatch.setenv(variants.ENVIRONMENT, "wait")
+    variants._KINDS.clear()
+    many = predict_arrays(problem, chip)
+    for i in range(100):
+        assert predict(single(problem, i), chip) == many.one(i)
+
+
+@needs_compiler
 def test_a_change_of_the_rule_changes_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = Rowwise("softmax", sizes(1024, 65536), sizes(1024, 4096))
     before, _ = both(problem, "h100-sxm")
@@ -178,7 +190,9 @@ def test_one_code_serves_devices_of_one_structure(
 
 
 @needs_compiler
-def test_problems_of_another_kind_are_left_to_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_problems_that_decide_otherwise_have_code_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Code that was recorded for several products is not used for single ones."""
     several = {"x": np.array([2.0, 3.0]), "y": np.array([1.0, 5.0])}
 
@@ -187,10 +201,14 @@ def test_problems_of_another_kind_are_left_to_numpy(monkeypatch: pytest.MonkeyPa
         return "", {"seconds": arrays["x"] * arrays["y"] if many else arrays["y"] + 7.0}
 
     monkeypatch.setenv(variants.ENVIRONMENT, "wait")
-    variant = variants.find("a test", None, function, several)
-    assert variant is not None
-    assert list((variant.results(several) or {})["seconds"]) == [2.0, 15.0]
-    assert variant.results({"x": np.ones(2), "y": np.ones(2)}) is None
+    monkeypatch.setattr(variants, "_KINDS", {})
+    for x, seconds in ((several["x"], [2.0, 15.0]), (np.ones(2), [8.0, 12.0])):
+        answer = variants.computed("a test", None, function, several | {"x": x}, 4096)
+        assert answer is not None
+        assert list(answer[1]["seconds"]) == seconds
+    (kind,) = variants._KINDS.values()
+    assert [variant.decisions[-1] for variant in kind.variants] == [True, False]
+    assert kind.variants[0].results(several | {"x": np.ones(2)}, 4096) is None
 
 
 def test_a_condition_on_a_menus_columns_is_not_recorded() -> None:
@@ -226,7 +244,7 @@ def test_wrong_code_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
         return "", {"seconds": arrays["x"] * float(len(calls))}
 
     monkeypatch.setenv(variants.ENVIRONMENT, "wait")
-    assert variants.find("unsteady", None, unsteady, {"x": np.array([1.0, 2.0])}) is None
+    assert variants.computed("unsteady", None, unsteady, {"x": np.array([1.0, 2.0])}, 4) is None
 
 
 @pytest.mark.parametrize(
@@ -252,7 +270,33 @@ def test_a_single_prediction_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -
     variants._KINDS.clear()
     predict_arrays(Matmul(4096, 4096, 4096), load("h100-sxm"))
     predict_arrays(pick(attention(causal=True), np.arange(5)), load("h100-sxm"))
-    assert [kind.variant for kind in variants._KINDS.values()] == [None, None]
+    assert [kind.variants for kind in variants._KINDS.values()] == [[], []]
+
+
+def test_arrays_like_a_recorded_one_have_the_type_that_is_asked_for() -> None:
+    def function(arrays: dict[str, np.ndarray]) -> tuple[str, dict[str, np.ndarray]]:
+        never, x = np.zeros_like(arrays["x"], bool), arrays["x"]
+        assert never.dtype == bool
+        assert np.full_like(x, 3, int).dtype == int
+        return "", {"y": np.where(never, 2.0 * x, x), "x": x}
+
+    _, _, nodes, _ = record(function, {"x": np.array([1.0, 5.0])})
+    assert nodes["y"] == nodes["x"]
+
+
+@pytest.mark.parametrize("error", [UnrecordableError, TypeError, ValueError])
+def test_what_cannot_be_recorded_is_left_to_numpy(
+    error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from perfmodel.compiled.recording import Recorded
+
+    def function(arrays: dict[str, np.ndarray]) -> tuple[str, dict[str, np.ndarray]]:
+        if isinstance(arrays["x"], Recorded):
+            raise error("a thing that recording numbers do not do")
+        return "", {"seconds": arrays["x"]}
+
+    monkeypatch.setenv(variants.ENVIRONMENT, "wait")
+    assert variants.computed(error, None, function, {"x": np.array([1.0, 2.0])}, 4) is None
 
 
 def test_an_unknown_mode_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -217,3 +217,34 @@ def test_drafts_whose_acceptance_is_taken_are_told(cli):
     code, out, err = cli(*asked, "--accepted", "2.2")
     assert code == 0, err
     assert "assumed: a pass" not in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rows", "cell"),
+    [
+        (("infer",), "loads", "weights"),
+        (("compress",), "formats", "format"),
+    ],
+)
+def test_a_network_runs_in_its_own_format_unless_told_otherwise(cli, arguments, rows, cell):
+    formats = {}
+    for network in ("gpt-oss-20b", "llama-3-8b"):
+        code, out, err = cli(*arguments, network, "-d", "h100-sxm", "-f", "json")
+        assert code == 0, err
+        formats[network] = json.loads(out)[rows][0][cell]
+    assert formats == {
+        "gpt-oss-20b": "mxfp4",
+        "llama-3-8b": "bf16" if arguments == ("infer",) else "fp16",
+    }
+
+
+@pytest.mark.parametrize("command", [("hold",), ("offload", "--policy", "stream")])
+def test_a_title_names_the_format_of_the_weights(cli, command):
+    name, *options = command
+    title = {}
+    for weights in ((), ("--weights", "w4a16")):
+        code, out, err = cli(name, "gpt-oss-20b", "-d", "h100-sxm", *options, *weights)
+        assert code == 0, err
+        title[weights] = out.splitlines()[0]
+    assert "mxfp4" in title[()]
+    assert "w4a16" in title["--weights", "w4a16"]

@@ -135,3 +135,12 @@ def test_a_grid_without_any_plan_is_an_error(cli):
         "perfmodel: tensor 3: 8 devices are no multiple",
         "(and 1 more)",
     )
+
+
+def test_a_search_of_plans_names_the_best_first(cli):
+    plan = ("--gpus", "4", "--seq", "2k", "--plan", "auto", "--chunks", "1", "--micro-batch", "1")
+    asked = ("train", "llama-3.2-3b", "-d", "h100", *plan, "--global-batch", "8", "-f", "json")
+    code, out, err = cli(*asked)
+    assert code == 0, err
+    times = [step["step_us"] for step in json.loads(out)["steps"]]
+    assert times == sorted(times)

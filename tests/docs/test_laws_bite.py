@@ -54,7 +54,6 @@ REPEATED = {
     "test_chains::test_arrays_of_a_chain_are_its_single_problems": _EQUAL,
     "test_planning::test_a_search_finds_what_timing_every_plan_finds": _EQUAL,
     "test_planning::test_every_legal_plan_can_be_laid_out": "lays plans out and times none",
-    "test_planning::test_the_command_names_the_best": _APART,
     "test_training_run::test_a_checkpoint_has_master_weights_and_states_once": "counts states",
     "test_training_run::test_hours_are_tokens_over_the_rate_and_all_else_follows": _FIRST,
     "test_step_laws::test_graphs_and_quicker_hosts_take_no_longer": _EQUAL,

@@ -15,6 +15,8 @@ import pytest
 import yaml
 from folders import ROOT
 
+from perfmodel.compiled.build import compiler
+
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 EPOCH = "1700000000"
 SHIPPED = (
@@ -93,26 +95,29 @@ def test_all_entries_of_the_wheel_have_the_given_time(archives):
         assert "perfmodel/py.typed" in archive.namelist()
 
 
-def test_the_wheel_works_outside_the_repository(archives, tmp_path):
-    """With its dependencies beside it, and nothing of this checkout: no site, no editable hook."""
-    site = tmp_path / "site"
-    with zipfile.ZipFile(archives[2]) as archive:
-        archive.extractall(site)
-    dependencies = Path(pytest.__file__).parents[1]
+def outside(wheel, folder, *arguments):
+    """What Python prints with an unpacked wheel and its dependencies, and nothing of this checkout:
+    no site, no editable hook."""
+    site = folder / "site"
+    if not site.exists():
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(site)
+    places = (site, Path(pytest.__file__).parents[1], sysconfig.get_path("purelib"))
     environment = {
         **{key: value for key, value in os.environ.items() if not key.startswith("PERFMODEL")},
-        "PYTHONPATH": os.pathsep.join(
-            map(str, (site, dependencies, sysconfig.get_path("purelib")))
-        ),
+        "PYTHONPATH": os.pathsep.join(map(str, places)),
     }
+    found = subprocess.run(
+        [sys.executable, "-S", *arguments],
+        env=environment, cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert found.returncode == 0, found.stdout + found.stderr
+    return found.stdout
 
+
+def test_the_wheel_works_outside_the_repository(archives, tmp_path):
     def run(*arguments):
-        found = subprocess.run(
-            [sys.executable, "-S", *arguments],
-            env=environment, cwd=tmp_path, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert found.returncode == 0, found.stderr
-        return found.stdout
+        return outside(archives[2], tmp_path, *arguments)
 
     assert "h100-sxm" in run("-m", "perfmodel.cli", "predict", "gemm", "-d", "h100")
     assert "decoder-layer" in run("-m", "perfmodel.cli", "graph", "decoder-layer", "-d", "b200")
@@ -123,8 +128,20 @@ def test_the_wheel_works_outside_the_repository(archives, tmp_path):
         "print(perfmodel.__file__, *sorted({point.group for point in points}))"
     )
     where, *groups = run("-c", code).split()
-    assert Path(where).is_relative_to(site)
+    assert Path(where).is_relative_to(tmp_path / "site")
     assert groups == ["console_scripts", "perfmodel.kernels", "pytest11"]
+
+
+@pytest.mark.skipif(compiler() is None, reason="there is no C compiler")
+def test_a_wheel_with_code_predicts_without_a_compiler(archives, tmp_path, monkeypatch):
+    monkeypatch.setenv("PERFMODEL_VARIANTS", "h100-sxm")
+    wheel = hook("build_wheel", archives[0], tmp_path / "wheel")
+    machine = re.sub(r"\W", "_", sysconfig.get_platform())
+    assert wheel.name.endswith(f"-py3-none-{machine}.whl")
+    printed = outside(wheel, tmp_path, ROOT / ".ci" / "installed.py")
+    assert "code of its own package" in printed
+    assert printed.count("by the package") == 4
+    assert not list(archives[0].glob("perfmodel/compiled/*.so"))
 
 
 def test_the_conda_recipe_asks_for_the_same_packages():

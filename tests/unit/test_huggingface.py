@@ -18,6 +18,7 @@ from perfmodel.networks.expand import parameter_count
 from perfmodel.networks.huggingface import FAMILIES, read
 from perfmodel.networks.huggingface.config import COMMON, WITHOUT_EFFECT
 from perfmodel.networks.huggingface.declared import TOWERS
+from perfmodel.networks.summary import cache_bytes_per_token
 
 CONFIGS = sorted((TESTS / "configs").glob("*.json"))
 DEPLOYED = json.loads((TESTS / "vectors" / "deployed.json").read_text(encoding="utf-8"))
@@ -30,7 +31,7 @@ TOWERS_WITHOUT_FILE = {
     "intern_vit_6b", "moonvit", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe",
 }  # fmt: skip
 """Code that is not part of transformers, and encoders like one that has a file."""
-WITHOUT_FILE = {"llama4_text", "gemma3_text", "phi3", "gemma"}
+WITHOUT_FILE = {"llama4_text", "gemma3_text", "phi3", "gemma", "gemma3n_text"}
 FILES = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in CONFIGS}
 
 
@@ -124,10 +125,17 @@ def test_two_inner_layers_in_a_row_are_refused():
         read(keys)
 
 
-def test_embeddings_of_every_layer_are_refused():
-    keys = DEPLOYED["gemma-4-31b"]["keys"] | {"hidden_size_per_layer_input": 256}
-    with pytest.raises(ProblemError, match="hidden_size_per_layer_input names embeddings"):
-        read(keys)
+@cases
+def test_layers_with_embeddings_of_their_own_have_the_parameters_of_transformers(keys, built):
+    """Gemma 3n E4B and E2B, Gemma 4 E2B, on the meta device."""
+    network = read(keys).network
+    assert parameter_count(network) == built
+    lenders = [block for block in network.blocks if not block.attention.borrowed]
+    borrowers = [block for block in network.blocks if block.attention.borrowed]
+    assert sum(block.repeat for block in borrowers) == keys.get("num_kv_shared_layers", 15)
+    assert cache_bytes_per_token(network) == cache_bytes_per_token(
+        replace(network, blocks=tuple(lenders))
+    )
 
 
 def test_what_a_file_leaves_out_is_said():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -65,37 +64,6 @@ def test_a_network_says_the_format_of_its_checkpoint():
     assert not any("quantization" in note for note in read.notes)
     with pytest.raises(UnknownName, match="mxfp3"):
         replace(library.load("llama-3-8b"), weights="mxfp3")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "rows", "cell"),
-    [
-        (("infer",), "loads", "weights"),
-        (("compress",), "formats", "format"),
-    ],
-)
-def test_a_network_runs_in_its_own_format_unless_told_otherwise(cli, arguments, rows, cell):
-    formats = {}
-    for network in ("gpt-oss-20b", "llama-3-8b"):
-        code, out, err = cli(*arguments, network, "-d", "h100-sxm", "-f", "json")
-        assert code == 0, err
-        formats[network] = json.loads(out)[rows][0][cell]
-    assert formats == {
-        "gpt-oss-20b": "mxfp4",
-        "llama-3-8b": "bf16" if arguments == ("infer",) else "fp16",
-    }
-
-
-@pytest.mark.parametrize("command", [("hold",), ("offload", "--policy", "stream")])
-def test_a_title_names_the_format_of_the_weights(cli, command):
-    name, *options = command
-    title = {}
-    for weights in ((), ("--weights", "w4a16")):
-        code, out, err = cli(name, "gpt-oss-20b", "-d", "h100-sxm", *options, *weights)
-        assert code == 0, err
-        title[weights] = out.splitlines()[0]
-    assert "mxfp4" in title[()]
-    assert "w4a16" in title["--weights", "w4a16"]
 
 
 @pytest.mark.parametrize("network", NETWORKS[:2])

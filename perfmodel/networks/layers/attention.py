@@ -10,11 +10,13 @@ from perfmodel.networks.network import Indexer, Latent, SelfAttention
 from perfmodel.networks.operations.attention import FusedAttention, KeyChoice, UnfusedAttention
 from perfmodel.networks.operations.exchange import Exchange
 from perfmodel.networks.operations.linear import Linear
-from perfmodel.networks.operations.maps import Repeat, Rotary
+from perfmodel.networks.operations.maps import Map, Pass, Repeat, Rotary
 from perfmodel.networks.operations.norm import Norm
 from perfmodel.networks.setting import Setting
 from perfmodel.networks.value import Value
 
+ALONE = "q projection alone"
+"""The product of a layer that borrows keys and values."""
 _Group = tuple[Value, ...]
 """One tensor, or several side by side."""
 
@@ -109,6 +111,8 @@ def _projections(
     sizes = (heads * width, groups * width, groups * attn.value_width)
     q, k, v = (layer.value(f"{name} {part}", cols) for part, cols in zip("qkv", sizes, strict=True))
     bias = attn.qkv_bias
+    if attn.borrowed:
+        return (_borrowing(layer, attn, x, q, name),), (k,), (v,)
     apart = (q, k) if attn.shared_values else (q, k, v)
     v = k if attn.shared_values else v
     if (attn.joined or setting.stack.joined_products) and not cross:
@@ -128,6 +132,18 @@ def _projections(
     if attn.rotary:
         q, k = layer.add(Rotary(f"{name} rotary", setting, q, k))
     return (q,), (k,), (v,)
+
+
+def _borrowing(layer: Layer, attn: SelfAttention, x: Value, q: Value, name: str) -> Value:
+    """Queries alone, where an earlier layer has keys and values."""
+    q = layer.one(
+        Linear(f"{name} {ALONE}", layer.setting, x, q.cols, attn.qkv_bias, to=(q,), split="out")
+    )
+    if attn.head_norm:
+        q = _head_norm(layer, q, attn.head_size, f"{name} q norm")
+    if attn.rotary:
+        q = layer.one(Map(f"{name} rotary", layer.setting, (q,), (Pass("rotary"),)))
+    return q
 
 
 def _head_norm(layer: Layer, x: Value, width: int, name: str) -> Value:

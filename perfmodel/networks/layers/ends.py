@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from perfmodel.networks.images import Patches, Projector
 from perfmodel.networks.layers.layer import Layer
+from perfmodel.networks.layers.streams import joined_streams, layer_embeddings
 from perfmodel.networks.network import SelfAttention
 from perfmodel.networks.operations.embedding import Embedding
 from perfmodel.networks.operations.linear import Linear
@@ -32,6 +33,7 @@ def embedding(layer: Layer, first: SelfAttention, *, shared: bool = False) -> No
     x = layer.joined(layer.one(table), "embedding")
     if network.embedding_norm:
         x = layer.norm("embedding norm", x)
+    layer_embeddings(layer, x)
     if layer.drops:
         layer.one(Dropout("embedding dropout", setting, x))
 
@@ -50,7 +52,7 @@ def patch_embedding(layer: Layer, of: Patches) -> None:
 
 def head(layer: Layer) -> None:
     """Final norm, logits and loss; or BERT's heads; or an encoder's projectors."""
-    network, setting, x = layer.network, layer.setting, layer.x
+    network, setting, x = layer.network, layer.setting, joined_streams(layer, layer.x)
     if network.final_norm:
         x = layer.norm("final norm", x)
     for i, projector in enumerate(
