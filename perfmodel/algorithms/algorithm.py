@@ -97,9 +97,6 @@ class Band:
     share: Number = 1
     """Share of the tile pairs that a block-sparse pattern keeps, spread evenly (FlashAttention,
     Proposition 4). Not combined with `left` or `right`."""
-    aligned: bool = False
-    """Whether the key tiles of every query tile start at the first key of its window. Only for
-    causal windows (`right` = 0)."""
 
     @property
     def bounded(self) -> bool:

@@ -25,7 +25,6 @@ from perfmodel.arithmetic import (
     is_symbolic,
     maximum,
     minimum,
-    where,
     wide,
 )
 from perfmodel.errors import ProblemError
@@ -70,8 +69,6 @@ def visit(band: Band | None, seq_q: Number, seq_kv: Number, br: Number, bc: Numb
         return Visits(pairs, queries, keys, s * visits.area, rows, s * seq_kv, cols, rows)
     if is_symbolic(seq_q, seq_kv, br, bc):
         return _symbolic(band, seq_q, seq_kv, br, bc)
-    if band.aligned and band.left is not None:
-        return _window_visits(band.left, seq_q, seq_kv, br, bc)
     return _exact(band, seq_q, seq_kv, br, bc)
 
 
@@ -135,48 +132,6 @@ def _exact(band: Band, seq_q: Number, seq_kv: Number, br: Number, bc: Number) ->
         most_keys=_most_keys(band, seq_kv, br, bc, last_keys, start, bound),
         distinct_keys=seq_kv - gap,
         most_queries=_most_queries(band, seq_q - blind_rows, br, bc, shift),
-    )
-
-
-def _window_visits(left: Number, seq_q: Number, seq_kv: Number, br: Number, bc: Number) -> Visits:
-    """A causal window whose key tiles begin at each query tile's own first key.
-
-    Query tile i visits ⌈(e_i − f_i)/Bc⌉ tiles. The first query tiles, whose window reaches back
-    beyond key 0, visit ⌈e_i/Bc⌉ as without a window. Each later one sees Br + left − 1 keys, except
-    the last, which may be ragged. No tile reaches beyond the last key.
-    """
-    tq, tk = ceil_div(seq_q, br), ceil_div(seq_kv, bc)
-    shift = seq_kv - seq_q
-    start = shift - left + 1
-    full = clamp(floor_div(-start, br) + 1, 0, tq)
-    ends = where(full == tq, 1, 0)
-    none_below = maximum(floor_div(-shift, br), 0)
-    head = clamp(minimum(full, tq - 1) - none_below, 0, tq)
-    ramp = floor_sum(head, bc, br, (none_below + 1) * br + shift + bc - 1)
-    first = maximum(floor_div((tk - 1) * bc - shift, br), 0)
-    end_tiles = clamp(minimum(full, tq - 1) - first, 0, tq) + ends
-    # Interior tiles of the later ones, and the extent of their last tile beyond the keys.
-    tail = clamp(tq - 1 - full, 0, tq)
-    tiles = ceil_div(br + left - 1, bc)
-    edge = clamp(floor_div(seq_kv - tiles * bc - start, br) + 1, full, full + tail)
-    span = full + tail - edge
-    overhang = wide(span) * (tiles * bc - seq_kv + start)
-    overhang = overhang + floor_div(wide(span) * (edge + full + tail - 1), 2) * br
-    last_keys = where(full == tq, seq_kv, seq_kv - ((tq - 1) * br + start))
-    last_pairs = ceil_div(last_keys, bc)
-    pairs = ramp + wide(tail) * tiles + last_pairs
-    clipping = wide(end_tiles - ends) * (tk * bc - seq_kv) + overhang
-    keys = wide(pairs - last_pairs) * bc - clipping + last_keys
-    ragged_rows = tq * br - seq_q
-    return Visits(
-        pairs=wide(pairs),
-        queries=wide(pairs) * br - wide(ragged_rows) * last_pairs,
-        keys=wide(keys),
-        area=wide(keys) * br - wide(ragged_rows) * last_keys,
-        distinct_queries=seq_q - none_below * br,
-        most_keys=minimum(seq_kv, tiles * bc),
-        distinct_keys=seq_kv - clamp(none_below * br + start, 0, seq_kv),
-        most_queries=_most_queries(Band("q", "x", left, 0), seq_q - none_below * br, br, bc, shift),
     )
 
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from perfmodel.algorithms.algorithm import Band
 from perfmodel.algorithms.attention import Attention
 from perfmodel.arithmetic import as_floats, ceil_div
 from perfmodel.errors import ProblemError
@@ -43,7 +42,7 @@ def forward_plan(
     if kernel.caller.fresh and not decodes:
         problem, kernel = _cold_prompt(problem, kernel)
     traits = style(problem, kernel, setting)
-    mask = _mask(problem, kernel)
+    mask = problem.mask()
     if kernel.passed_columns is not None:
         exchange = passing(traits, kernel.passed_columns, machine, problem.head_dim)
         traits = replace(traits, turns=replace(traits.turns, exchange=exchange))
@@ -113,12 +112,6 @@ def _cold_prompt(problem: Attention, kernel: AttentionFacts) -> tuple[Attention,
     return replace(problem, kv_dtype=None, window=window), replace(
         kernel, caller=replace(kernel.caller, paged=False)
     )
-
-
-def _mask(problem: Attention, kernel: AttentionFacts) -> Band | None:
-    """The problem's mask, aligned to the key tiles as the library aligns it."""
-    mask = problem.mask()
-    return mask and replace(mask, aligned=kernel.aligned_windows and problem.causal)
 
 
 def _tiles(

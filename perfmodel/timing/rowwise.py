@@ -164,7 +164,7 @@ def _extra_ops(problem: Rowwise, layout: _Layout | None, warp: int) -> dict[str,
     folds = np.log2(warp) * problem.rows * _threads(np.asarray(problem.cols), layout)
     return {
         "vector_ops": folds * layout.folded_vector_ops,
-        "special_ops": elements * special + folds * layout.folded_special_ops,
+        "special_ops": elements * special,
     }
 
 

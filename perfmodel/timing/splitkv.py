@@ -51,7 +51,7 @@ def split_plan(
         mask = None
     splits, launches = _slices(all_sizes, sizes, tile, cuttable, kernel, setting)
     extra: Number = 0.0
-    pack = 1.0 if kernel.apart else np.minimum(sizes["r"], tile[0])
+    pack = np.minimum(sizes["r"], tile[0])
     if kernel.regroups:
         windowed = _is_windowed(problem)
         extra = extra + np.where(windowed, 0.0, _regrouping(problem, setting))

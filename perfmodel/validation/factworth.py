@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # What a kernel is and what it multiplies, rather than a fact that could be left out.
-IDENTITY = ("name", "library", "operator", "source", "caller", "runs_on", "fallback", "dispatches",
-            "instruction", "schedule", "tiles", "formats", "chain")  # fmt: skip
+IDENTITY = ("name", "library", "operator", "source", "about", "caller", "runs_on", "fallback",
+            "dispatches", "instruction", "schedule", "tiles", "formats", "chain")  # fmt: skip
 # Components whose facts are left out one by one.
 PARTS = ("rows", "combine")
 # Facts that change kernels other than those that state them: all runs of the operator are read.

@@ -8,7 +8,7 @@ rows stay where they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -245,8 +245,13 @@ class Scoreboard:
 
 
 @corrected_by(None)
-def scoreboard(table: pd.DataFrame, *, columns: Sequence[str] = tuple(COLUMNS)) -> Scoreboard:
-    """The scoreboard of a measured-run table, with `columns` left out in turn."""
+def scoreboard(
+    table: pd.DataFrame, *, columns: Sequence[str] = tuple(COLUMNS), others: Collection[str] = ()
+) -> Scoreboard:
+    """The scoreboard of a measured-run table, with `columns` left out in turn.
+
+    `others` are the files of other commands beside the page, which it may link to.
+    """
     runs = table[~table["flag"].isin(LEFT_OUT)].reset_index(drop=True)
     rows = predict_table(runs)
     rows = baselines(rows.assign(family=families(rows)))
@@ -279,7 +284,7 @@ def scoreboard(table: pd.DataFrame, *, columns: Sequence[str] = tuple(COLUMNS)) 
         "predicted": f"{share:.1%}",
         "expected": wording.expected(table_rows(first)),
     }
-    return Scoreboard(wording.page(figures, tables, files), first, files)
+    return Scoreboard(wording.page(figures, tables, {*files, *others}), first, files)
 
 
 def _sample_tables(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -333,13 +338,13 @@ def _main(arguments: Sequence[str] | None) -> None:
     table = tidy(read_table(args.table))
     page_file = Path(args.output)
     content = page_file.read_text(encoding="utf-8") if page_file.is_file() else ""
-    board = scoreboard(table)
+    folder = page_file.with_suffix("")
+    folder.mkdir(exist_ok=True)
+    board = scoreboard(table, others=[path.name for path in folder.glob("*.csv")])
     texts = {args.output: kept(content, board.page)}
     if args.readme:
         readme = Path(args.readme).read_text(encoding="utf-8")
         texts[args.readme] = between(readme, board.first, args.readme)
-    folder = page_file.with_suffix("")
-    folder.mkdir(exist_ok=True)
     texts |= {str(folder / name): csv_text(frame) for name, frame in board.files.items()}
     for name, text in texts.items():
         with replacing(name) as partial:

@@ -83,39 +83,6 @@ def test_visits_are_those_of_the_brute_force(band, seq_q, seq_kv, br, bc):
             assert found.most_keys < expected.most_keys + bc
 
 
-def brute_aligned(left: int, seq_q: int, seq_kv: int, br: int, bc: int) -> Visits:
-    """A causal window, each query tile cutting its key tiles from its own first key on."""
-    shift, rows, seen = seq_kv - seq_q, 0, set()
-    extents = []
-    for top in range(0, seq_q, br):
-        below = min(top + br, seq_q)
-        first = min(max(top + shift - left + 1, 0), seq_kv)
-        here = [
-            (below - top, min(bc, seq_kv - at)) for at in range(first, max(below + shift, 0), bc)
-        ]
-        extents.append(here)
-        seen |= set(range(first, first + sum(keys for _, keys in here)))
-        rows += below - top if here else 0
-    return summed(extents, seen, rows)
-
-
-@settings(max_examples=200)
-@given(st.integers(1, 90), lengths, lengths, tiles, tiles)
-def test_aligned_windows_are_those_of_the_brute_force(left, seq_q, seq_kv, br, bc):
-    band = Band("q", "x", left, 0, aligned=True)
-    found = visit(band, seq_q, seq_kv, br, bc)
-    expected = brute_aligned(left, seq_q, seq_kv, br, bc)
-    unbound = {"most_keys": 0, "most_queries": 0}
-    assert replace(found, **unbound) == replace(expected, **unbound)
-    assert found.most_keys >= expected.most_keys
-    # Tiles that begin where the window does are as many as fill it, no more than tiles anywhere.
-    if seq_kv >= seq_q:
-        assert found.pairs <= visit(replace(band, aligned=False), seq_q, seq_kv, br, bc).pairs
-    together = visit(replace(band, left=np.array([left, 1])), seq_q, seq_kv, br, bc)
-    assert together.pairs[0] == found.pairs
-    assert together.area[0] == found.area
-
-
 @given(bands, st.lists(st.tuples(lengths, lengths, tiles, tiles), min_size=1, max_size=12))
 def test_arrays_of_problems_are_each_of_them(band, rows):
     columns = [np.array(column) for column in zip(*rows, strict=True)]

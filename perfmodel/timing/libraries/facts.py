@@ -198,8 +198,6 @@ class AttentionFacts(MatrixFacts):
     steps: Annotated[int, "steps"] = 0
     """Block-wide steps of a block outside its loop over the keys, each behind a barrier; resident
     blocks share their time as they share that of starting."""
-    apart: bool = False
-    """Whether each query head of a decode has blocks of its own, which share no keys."""
     holds_queries: bool = False
     """Whether a block of many queries keeps them in registers, not in shared memory."""
     specialises: bool = False
@@ -248,9 +246,6 @@ class AttentionFacts(MatrixFacts):
     window hides keys, each head then runs alone, and its keys are not cut."""
     pages_by_decode: bool = False
     """Whether its decode kernel runs all queries over a paged cache."""
-    aligned_windows: bool = False
-    """Whether a window's first key is the first key of a tile; otherwise it lies anywhere in
-    one."""
     transposes: bool = False
     """Whether warps that load 8-bit values transpose them in shared memory."""
 
@@ -429,8 +424,6 @@ class Rows:
     """Further special-function operations an element of a streamed row."""
     folded_vector_ops: Annotated[float, "operations"] = 0.0
     """Vector operations, a thread and row, in each of the five steps of a warp reduction."""
-    folded_special_ops: Annotated[float, "operations"] = 0.0
-    """Special-function operations, a thread and row, in each step of a warp reduction."""
 
 
 @dataclass(frozen=True, kw_only=True)
