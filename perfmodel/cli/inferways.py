@@ -105,10 +105,12 @@ def searched(
 def fitting(deployments: Deployments, load: Load, question: str) -> Report:
     """What fits, and every term of the memory."""
     plans, refused = deployments.answers(lambda plan, _load: [("", lambda: [plan])])
-    if question == "batch":
-        lengths = [i + o for i, o in product(load.isl, load.osl)]
-        return serving.fitting_batches(plans, lengths, refused)
-    return serving.fitting_contexts(plans, load.batches("--fit context"), refused)
+    sizes = (
+        [i + o for i, o in product(load.isl, load.osl)]
+        if question == "batch"
+        else load.batches("--fit context")
+    )
+    return serving.fitting(plans, question, sizes, refused)
 
 
 def drafted(deployments: Deployments, load: Load, draft: Network, accept: str) -> Report:

@@ -492,7 +492,7 @@ class Drawing:
             if value in (None, "", ()):
                 continue
             texts = value if isinstance(value, tuple) else (shown(value, kind_of(key)),)
-            colour = self.look(self.group(i), 0).colour if self.dots.looks else ""
+            colour = self.look(self.group(i), 0).colour if self.dots.looks else palette.grey
             if labels.name(float(row[self.x]), float(row[self.y]), texts, palette.small,
                            palette.ink, gid=gid, line=colour):  # fmt: skip
                 self.note(gid, [i])

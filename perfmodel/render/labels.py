@@ -232,25 +232,23 @@ class Labels:
 
     def name(
         self, x: float, y: float, texts: Sequence[str], points: float, colour: str, *,
-        gid: str = "", line: str = "", most: float = 9.0,
+        gid: str = "", line: str = "",
     ) -> bool:  # fmt: skip
         """Write the first of `texts` that has room beside a data point; whether one had.
 
-        A far label has a thin line to its point in the colour `line`, if that is given. `most` is
-        the largest distance, in tenths of an inch at the default size.
+        A far label has a thin line to its point, in the colour `line` or that of the text.
         """
         mark = self.place(x, y)
         near = _NEAR * self._palette.scale
-        rings = [ring for ring in _RINGS if ring <= most and (line or ring < _LED)]
-        reaches = ([r for r in rings if r <= _CLOSE], [r for r in rings if r > _CLOSE])
+        reaches = ([r for r in _RINGS if r <= _CLOSE], [r for r in _RINGS if r > _CLOSE])
         for reach, words in product(reaches, texts):
             offered = (box for r in reach for box in self._around(words, points, mark, near * r))
             box = self.best(box for box in offered if self._open(mark, box))
             if box is not None:
                 self.write(words, box, points, colour, gid)
                 end = _target(mark, box)
-                if line and math.dist(mark, end) > _LED * near:
-                    self._lead(mark, end, line)
+                if math.dist(mark, end) > _LED * near:
+                    self._lead(mark, end, line or colour)
                 return True
         return False
 

@@ -95,7 +95,7 @@ def _kernel() -> Column:
         kernel, schedule = row.get("implementation"), row["schedule"]
         return f"{kernel} ({schedule})" if kernel else str(schedule)
 
-    return Column("kernel", full_name, number=False, fold=12)
+    return Column("kernel", full_name, number=False, fold=24)
 
 
 def _problem(name: str) -> Column:
@@ -125,11 +125,10 @@ def _memory(row: Row) -> str:
     return binary(row["footprint_bytes"]) + "".join(others) + ("" if row["fits"] else "*")
 
 
-def _limiter(row: Row) -> str:
-    """The limiter, and the runner-up as a share of it."""
-    limiter, second, times = row["limiter"], row["runner_up"], row["terms_us"]
-    share, names = times[second] / times[limiter], row["levels"]
-    return f"{names.get(limiter, limiter)} ({names.get(second, second)} {share:.0%})"
+def _runner_up(row: Row) -> str:
+    """The term next to the limiter, and its share of it."""
+    second, times = row["runner_up"], row["terms_us"]
+    return f"{row['levels'].get(second, second)} {times[second] / times[row['limiter']]:.0%}"
 
 
 def _limiter_colour(row: Row) -> str:
@@ -155,7 +154,13 @@ def _summary(examples: Sequence[Row]) -> list[Column]:
     return [
         Column("time", lambda row: row["time_us"], micros, style=lambda row: "bold"),
         Column("range", span, rank=1),
-        Column("limiter (next)", _limiter, number=False, fold=14, style=_limiter_colour),
+        Column(
+            "limiter",
+            lambda row: row["levels"].get(row["limiter"], row["limiter"]),
+            number=False,
+            style=_limiter_colour,
+        ),
+        Column("runner-up", _runner_up, number=False, rank=2),
         Column("rate", _rate, rank=1),
         *(
             _nested(names.get(name, name), "bytes", name, quantity("B"), 2 if name == "hbm" else 1)

@@ -50,6 +50,8 @@ LOOKS: Mapping[str, Look] = {
 """Looks of memory levels; inner ones are larger, so that coinciding marks are all visible."""
 _THIN = 0.5  # line width of a published peak over that of a measured value
 _INTENSITY, _RATE = "intensity_flop_per_byte", "flops_per_s"
+_LAYOUT = ("label", "predicted", "above", "order", "texts")
+"""Keys of rows that say how a mark is drawn; they are no numbers of the chart."""
 _DOTS = Dots(
     "", [_INTENSITY], [_RATE], by=["level"], looks=LOOKS, hollow="predicted", flagged="above",
     apart="device", labelled="texts", along="order",
@@ -94,8 +96,12 @@ def roofline_chart(
             break
         unplaced = list(dict.fromkeys([*unplaced, *chart.unplaced]))
     names = f"Roofline of {', '.join(device.device for device in devices)}"
-    words = " ".join([*_sentences(devices, labelled), *caption])
-    return replace(chart, title=f"{names}: {title}" if title else names, description=words)
+    return replace(
+        chart,
+        title=f"{names}: {title}" if title else names,
+        description=" ".join([*_sentences(devices, labelled), *caption]),
+        rows=[{key: row[key] for key in row if key not in _LAYOUT} for row in rows],
+    )
 
 
 def _check(devices: Sequence[Roofs], kernels: Sequence[Kernel], most: float) -> None:

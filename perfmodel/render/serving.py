@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 from perfmodel.columns import DIFFERS, columns_of, row_of, text
@@ -11,7 +12,6 @@ from perfmodel.errors import ProblemError
 from perfmodel.render.refused import Refused, head, lines
 from perfmodel.render.report import Column, Report, Row, binary, ratio
 from perfmodel.serving.cachememory import (
-    Memory,
     fitting_batch,
     fitting_context,
     memory,
@@ -87,49 +87,25 @@ def size_name(loads: Sequence[Served]) -> str:
     return _SIZES.get(loads[0].kind, "load")
 
 
-def fitting_batches(
-    deployments: Sequence[Deployment], tokens: Sequence[int], refused: Refused
+def fitting(
+    deployments: Sequence[Deployment], what: str, sizes: Sequence[int], refused: Refused
 ) -> Report:
-    """Sequences of each length that fit."""
-
-    def answer(plan: Deployment, has: Memory, size: int) -> tuple[int, float]:
-        size += plan.image_tokens
-        return fitting_batch(plan, size, has=has), sequence_bytes(plan, size)
-
-    return _fitting(deployments, tokens, ("tokens", "sequences", "each"), refused, answer)
-
-
-def fitting_contexts(
-    deployments: Sequence[Deployment], batches: Sequence[int], refused: Refused
-) -> Report:
-    """Tokens of each sequence that fit, for each batch."""
-
-    def answer(plan: Deployment, has: Memory, size: int) -> tuple[int, float]:
-        most = fitting_context(plan, size, has=has)
-        return most, size * sequence_bytes(plan, most)
-
-    return _fitting(deployments, batches, ("batch", "context", "cache"), refused, answer)
-
-
-def _fitting(
-    deployments: Sequence[Deployment],
-    sizes: Sequence[int],
-    names: tuple[str, str, str],
-    refused: Refused,
-    answer: Callable[[Deployment, Memory, int], tuple[int, float]],
-) -> Report:
-    axis, most, cache = names
+    """The largest that fits: with `batch` sequences of each length in tokens, with `context` tokens
+    of each sequence for each batch."""
+    batches = what == "batch"
+    axis, most, cache = (
+        ("tokens", "sequences", "each") if batches else ("batch", "context", "cache")
+    )
     rows: list[Row] = []
-    for plan in deployments:
+    for plan, size in product(deployments, sizes):
         has = memory(plan)
-        terms = {f"{name.replace(' ', '_')}_bytes": size for name, size in has.terms().items()}
-        for size in sizes:
-            number, cached = answer(plan, has, size)
-            row = {
-                **plan.as_dict(), axis: size, most: number, "bytes_per_token": token_bytes(plan),
-                "cache_bytes": cached, "total_bytes": has.total_bytes, **terms,
-            }  # fmt: skip
-            rows.append(row)
+        number = (fitting_batch if batches else fitting_context)(plan, size, has=has)
+        cached = sequence_bytes(plan, size) if batches else size * sequence_bytes(plan, number)
+        terms = {f"{name.replace(' ', '_')}_bytes": part for name, part in has.terms().items()}
+        rows.append({
+            **plan.as_dict(), axis: size, most: number, "bytes_per_token": token_bytes(plan),
+            "cache_bytes": cached, "total_bytes": has.total_bytes, **terms,
+        })  # fmt: skip
     columns = [
         *_DEPLOYMENT,
         Column(axis, axis),

@@ -17,7 +17,7 @@ from perfmodel.render.html.columns import hidden as hides
 from perfmodel.render.html.kind import Kind
 from perfmodel.render.html.kinds import KINDS
 from perfmodel.render.html.results import Results
-from perfmodel.render.html.sections import Bars, Dots, Rows
+from perfmodel.render.html.sections import Bars, Dots
 
 
 def found(*paths):
@@ -32,7 +32,7 @@ def sections(results):
 
 
 def bars(section, title):
-    (part,) = (one for one in section.parts if isinstance(one, Bars) and one.title == title)
+    (part,) = (one for one in section.charts if isinstance(one, Bars) and one.title == title)
     return part
 
 
@@ -43,12 +43,13 @@ def test_every_command_s_result_is_sentences_charts_and_a_table(report_results, 
     assert results.tables == []
     first, *_ = sections(results)
     assert first.sentences
-    assert any(isinstance(part, Rows) for part in first.parts)
+    assert first.rows
+    assert first.columns
     written = rows(report_results / f"{name}.csv")
     if format == "csv":
         assert len(first.rows) == len(written)
     keys = {column.key for column in first.columns}
-    for part in first.parts:
+    for part in first.charts:
         if isinstance(part, Dots):
             assert {*part.x, *part.y} & keys
             assert {*part.filters, *part.by, *part.name} <= keys | {"size"}
@@ -72,7 +73,7 @@ def test_the_long_kernels_of_a_network_stand_on_the_roofline(report_results):
     long = [
         kernel for kernel in one["kernels"]
         if any(kernel.get("flops", {}).values())
-        and kernel["layers"] * kernel["time_us"] >= 0.02 * one["time_us"]
+        and kernel["layers"] * kernel["time_us"] >= 0.05 * one["time_us"]
     ]  # fmt: skip
     assert [case["time_us"] for case in results.cases] == [each["time_us"] for each in long]
     assert [case["flops"] for case in results.cases] == [each["flops"] for each in long]
@@ -97,7 +98,7 @@ def test_a_plan_says_by_how_much_it_does_not_fit(report_results):
         beyond = sum(bar.lengths.values()) > bar.limit
         assert ("does not fit by" in bar.note) == beyond
     assert [row["fits"] for row in section.rows] == [step["fits"] for step in steps]
-    (dots,) = (part for part in section.parts if isinstance(part, Dots))
+    (dots,) = (part for part in section.charts if isinstance(part, Dots))
     drawing = dots_chart(section.rows, dots)
     assert sum(line.get_gid() == "limit" for line in drawing.figure.axes[0].lines) == 1
     fitting = sum(step["fits"] for step in steps)
@@ -129,7 +130,7 @@ def test_runs_of_every_kind_are_dots_with_errors_beside_the_noise(report_results
     (section,) = sections(found(path))
     assert section.id == f"scatter-{name}"
     assert len(section.rows) == len(rows(path))
-    (dots,) = (part for part in section.parts if isinstance(part, Dots))
+    (dots,) = (part for part in section.charts if isinstance(part, Dots))
     assert dots.compared
     assert f"{len(section.rows)} {name} runs: predictions are off by" in section.sentences[0]
     noisy = any(row["noise_ln"] for row in rows(path))

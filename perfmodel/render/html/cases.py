@@ -14,7 +14,7 @@ from perfmodel.prediction import counted_work
 from perfmodel.render.html.columns import hidden, telling
 from perfmodel.render.html.figures import Figure, roofline_figure
 from perfmodel.render.html.results import Results
-from perfmodel.render.html.sections import Rows, Section
+from perfmodel.render.html.sections import Section
 from perfmodel.render.html.waterfall import joined
 from perfmodel.render.roofs import GENERIC, LEVELS, LINKS, Kernel, Roofs, roofs
 
@@ -94,7 +94,7 @@ def section(
         if any(row.get(column.name) not in (None, "") for row in rows)
         and (not hidden(column, rows) or all(column.name in row for row in rows))
     ]  # fmt: skip
-    return Section("Cases", rows, kept, [Rows()], id="cases")
+    return Section("Cases", rows, kept, id="cases")
 
 
 def _numeric(rows: Sequence[Mapping[str, Any]], name: str) -> bool:

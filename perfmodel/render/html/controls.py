@@ -12,7 +12,7 @@ from perfmodel.columns import ASIDE
 from perfmodel.quantities import shown
 from perfmodel.render.html.columns import hidden
 from perfmodel.render.html.markup import Markup, tag
-from perfmodel.render.html.sections import Row, Section
+from perfmodel.render.html.sections import Section
 
 _PRINTED = 40  # rows on paper, as style.css has it
 
@@ -122,16 +122,3 @@ def explorer(frames: Mapping[str, str], note: str) -> Sequence[Markup]:
                 data_part=True), class_="two"),
         tag("p", f"{note} The bars are on a log scale.", class_="note"),
     )  # fmt: skip
-
-
-def called(section: Section, row: Row, names: Sequence[str]) -> str:
-    """The name of a row: its values under some keys, those that are no words with their heading."""
-    known = {column.name: column for column in section.columns}
-    parts = []
-    for key in names:
-        value = row.get(key)
-        if key in known and value not in (None, ""):
-            column = known[key]
-            text = shown(value, column.kind)
-            parts.append(text if column.kind == "text" else f"{column.header} {text}")
-    return ", ".join(parts)

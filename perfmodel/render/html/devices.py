@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from perfmodel.columns import text
 from perfmodel.errors import PerfmodelError
 from perfmodel.hardware import load
-from perfmodel.render.html.sections import Row, Rows, Section
+from perfmodel.render.html.sections import Row, Section
 from perfmodel.render.roofline import STATUS
 from perfmodel.render.specs import fact_rows
 
@@ -41,4 +41,4 @@ def section(slugs: Sequence[str], types: Sequence[str]) -> Section | None:
             for row in fact_rows(device)
             if paths.fullmatch(row["fact"])
         ]
-    return Section("Devices", rows, _COLUMNS, [Rows()], id="devices") if rows else None
+    return Section("Devices", rows, _COLUMNS, id="devices") if rows else None

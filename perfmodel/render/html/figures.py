@@ -91,7 +91,7 @@ def chart_of(report: Report, kind: type[Dots | Bars] = Dots, page: Page | None =
         ", ".join(dict.fromkeys(str(row[key]) for row in rows)) for key in ("network", "device")
     ]
     for section in KINDS[report.name].sections([Document("", rows, report.head)]) if rows else ():
-        for part in section.parts:
+        for part in section.charts:
             if isinstance(part, kind):
                 title = f"{' on '.join(names)}: {part.title[0].lower()}{part.title[1:]}"
                 sentence = " ".join(section.sentences)

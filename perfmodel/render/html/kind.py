@@ -18,12 +18,12 @@ from perfmodel.quantities import ends_of, header_of, kind_of, shown
 from perfmodel.render.bars import Bar, Bars
 from perfmodel.render.dots import Dots
 from perfmodel.render.html.columns import columns, telling
-from perfmodel.render.html.sections import Rows, Section, table
+from perfmodel.render.html.sections import Section, table
 from perfmodel.units import binary
 
 _DRAWN = 16  # number of rows with bars
 _BARE = ("network", "device", "system", "engine", "library", "collective", "tool", "operator",
-         "problem", "module", "file")  # fmt: skip
+         "problem", "module", "file", "schedule")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,7 @@ class Kind:
             self.title,
             every,
             self._columns(every),
-            [*dots, *(bars for bars in stacks if bars), Rows()],
+            [*dots, *(bars for bars in stacks if bars)],
             list(dict.fromkeys([*told(documents), *self._sentences(every)])),
             _assumptions(every, documents),
             self.id,

@@ -126,12 +126,12 @@ def _tree_rows(document: Document) -> Iterator[dict[str, Any]]:
 
 
 def _tree_cases(document: Document) -> Iterator[dict[str, Any]]:
-    """A case for each kernel of networks and graphs that has arithmetic and takes a fiftieth of
+    """A case for each kernel of networks and graphs that has arithmetic and takes a twentieth of
     the time or more."""
     for tree in document.rows:
         name = tree.get("network") or tree.get("graph")
         for kernel in tree["kernels"]:
-            if kernel.get("layers", 1) * kernel["time_us"] < 0.02 * tree["time_us"]:
+            if kernel.get("layers", 1) * kernel["time_us"] < 0.05 * tree["time_us"]:
                 continue
             words = f"{name}: {kernel['kernel']}", kernel.get("pass")
             own = kernel.get("prediction") or {

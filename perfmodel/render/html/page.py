@@ -22,10 +22,11 @@ from perfmodel.errors import PerfmodelError
 from perfmodel.hardware import load
 from perfmodel.hardware.levels import OWN
 from perfmodel.render.html import cases, controls, devices, summary, waterfall
-from perfmodel.render.html.figures import Figure, bars_figure, dots_figure, frame
+from perfmodel.render.html.figures import bars_figure, dots_figure, frame
+from perfmodel.render.html.kind import described
 from perfmodel.render.html.markup import Markup, section, tag
 from perfmodel.render.html.results import Results
-from perfmodel.render.html.sections import Bars, Dots, Row, Section
+from perfmodel.render.html.sections import Bars, Row, Section
 from perfmodel.render.svg import shapes
 
 _WHOLE = 2**53  # JavaScript represents whole numbers up to here exactly
@@ -151,18 +152,17 @@ def _section(each: Section, ident: str, data: dict[str, Any]) -> Markup:
     """A section with its charts and its table."""
     data["tables"][ident] = each.table()
     parts: list[Markup] = []
-    for i, part in enumerate(each.parts):
-        figure: Figure | None = None
-        if isinstance(part, Bars):
-            figure = bars_figure(part, f"{ident}-{i}")
-        elif isinstance(part, Dots):
-            figure = dots_figure(part, each, f"{ident}-{i}", ident)
-        elif each.rows:
-            parts.append(tag("h3", part.title) if part.title else Markup())
-            parts.append(controls.table(ident, each, part.title or each.title))
+    for i, chart in enumerate(each.charts):
+        name = f"{ident}-{i}"
+        figure = (
+            bars_figure(chart, name)
+            if isinstance(chart, Bars)
+            else dots_figure(chart, each, name, ident)
+        )
         if figure is not None:
             data["charts"][figure.id] = figure.script
             parts.append(figure.markup(each))
+    parts += [controls.table(ident, each, each.title)] if each.rows else []
     return section(ident, each.title, parts)
 
 
@@ -181,8 +181,8 @@ def _cases(content: Contents, data: dict[str, Any]) -> list[Markup]:
     if any(case.get("terms_us") for case in content.cases):
         data["terms"] = [[waterfall.told(case), *(waterfall.lines(case) if case.get("terms_us")
                                                   else ())] for case in content.cases]  # fmt: skip
-        called = [controls.called(content.table, row, names) for row in content.table.rows]
-        parts.append(section("terms", "Terms of a case", controls.terms(called, _TERMS)))
+        words = [described(row, names) for row in content.table.rows]
+        parts.append(section("terms", "Terms of a case", controls.terms(words, _TERMS)))
     every = content.results.effects
     effects = [every.get(case["key"]) for case in content.cases]
     if any(effects):

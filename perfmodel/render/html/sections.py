@@ -1,7 +1,7 @@
 """Sections of the page: sentences, rows, and the charts and tables of the rows.
 
-There are three parts. `Bars` are stacked lengths, `Dots` have a mark for each row, `Rows` is the
-table. A new kind of result is a list of these (`perfmodel.render.html.kinds`).
+Of charts, `Bars` are stacked lengths and `Dots` have a mark for each row. A new kind of result is a
+list of these (`perfmodel.render.html.kinds`).
 """
 
 from __future__ import annotations
@@ -21,14 +21,6 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Rows:
-    """The table of the section's rows."""
-
-    title: str = ""
-    """What is shown."""
-
-
-@dataclass(frozen=True)
 class Section:
     """One section of the page."""
 
@@ -38,8 +30,8 @@ class Section:
     """Plain values for its marks and its table."""
     columns: Sequence[Column] = ()
     """Columns of the rows."""
-    parts: Sequence[Bars | Dots | Rows] = (Rows(),)
-    """Its parts, in order."""
+    charts: Sequence[Bars | Dots] = ()
+    """Its charts, in order; the table follows."""
     sentences: Sequence[str] = ()
     """Its sentences in the summary."""
     assumptions: Sequence[str] = ()
@@ -54,7 +46,7 @@ class Section:
 
         The rows may have a column with the kind of their numbers.
         """
-        units = [part.unit for part in self.parts if isinstance(part, Dots) and part.unit]
+        units = [part.unit for part in self.charts if isinstance(part, Dots) and part.unit]
 
         def written(row: Row, column: Column) -> str:
             compared = bool(units) and column.name in ("measured", "predicted", "low", "high")
@@ -117,4 +109,4 @@ def table(title: str, rows: Sequence[Row]) -> Section:
     return Section(title, plain, columns(plain))
 
 
-__all__ = ["Bar", "Bars", "Dots", "Rows", "Section", "table"]
+__all__ = ["Bar", "Bars", "Dots", "Section", "table"]
