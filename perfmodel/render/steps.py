@@ -143,7 +143,7 @@ def _mfu(step: Step, convention: str) -> str:
 
 
 def fit(step: Step) -> str:
-    """Whether it fits into the fullest device's memory, and what the host's keeps for that device."""
+    """Whether it fits into the fullest device's memory, and what the host's memory keeps of it."""
     kept = "" if step.host_bytes is None else f", and {binary(step.host_bytes)} in the host's"
     memory = step.memory
     if memory.capacity_bytes is None:

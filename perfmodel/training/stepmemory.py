@@ -6,7 +6,7 @@
     buffers, context, fragmentation                                  memory outside tensors
 
 An offloaded optimiser has master weights, states and gradients in host memory (ZeRO-Offload,
-2101.06840, §3); the device then holds the gradients of the layer at work and of the one on the link.
+2101.06840, §3). The device then holds gradients of the layer at work and of the one on the link.
 
 Each kind is a line of its own, in bytes. Activations are derived from what each layer keeps:
 
