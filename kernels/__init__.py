@@ -1,7 +1,6 @@
 """The bundled Triton kernels: one family a file, each with reference, schedule and config menu.
 
-They are installed as `perfmodel_kernels` and found through the entry-point group
-`perfmodel.kernels`.
+They are installed as `perfmodel_kernels`. Each module that is listed has its kernels in `KERNELS`.
 """
 
 MODULES = (
@@ -9,6 +8,9 @@ MODULES = (
     "chain",
     "softmax",
     "norms",
+    "add_norm",
+    "quantise",
+    "rotary",
     "matmul",
     "weight_only",
     "attention_standard",
