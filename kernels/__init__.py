@@ -13,6 +13,7 @@ MODULES = (
     "rotary",
     "matmul",
     "weight_only",
+    "grouped",
     "attention_standard",
     "attention_tiled",
     "attention_gluon",

@@ -27,6 +27,7 @@ NOT_BUILT = {"mpt-1b": "transformers' MPT has neither learned positions nor bias
 _HEADS = {
     "bert": "BertForPreTraining", "t5": "T5ForConditionalGeneration",
     "switch_transformers": "SwitchTransformersForConditionalGeneration",
+    "whisper": "WhisperForConditionalGeneration",
 }  # fmt: skip
 
 
@@ -91,7 +92,7 @@ def _cached(config):
     kind = config.model_type
     if not hasattr(config, "num_attention_heads"):  # states alone
         return None
-    if kind in ("bert", "t5", "switch_transformers"):
+    if kind in ("bert", "t5", "switch_transformers", "whisper"):
         return None
     if kind.startswith("deepseek"):
         return config.num_hidden_layers * (config.kv_lora_rank + config.qk_rope_head_dim)

@@ -212,8 +212,8 @@ def _loop(site, arrivals, number, record):
 
     def request(i, now):
         record.sent[i] = now
-        start = max(now, admitted[-1])  # the server's process takes them in turn
-        admitted.append(start + site.work[0] + site.work[1] * int(arrivals.outputs[i]))
+        start = max(now, admitted[-1])  # the server admits them in turn
+        admitted.append(start + site.admit)
         return Request(
             i, start + site.request, int(arrivals.inputs[i]), int(arrivals.outputs[i]),
             int(arrivals.cached[i]), int(arrivals.priorities[i]),

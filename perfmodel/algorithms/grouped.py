@@ -123,7 +123,7 @@ def busiest_loads(
         draws = [loads]
     else:
         draws = [
-            _drawn(draw, rows, int(groups), int(ranks), chosen, skew) for draw in range(_DRAWS)
+            drawn_loads(draw, rows, int(groups), int(ranks), chosen, skew) for draw in range(_DRAWS)
         ]
     occupied = np.sort(np.concatenate([loads[loads > 0] for loads in draws]))
     parts = [part for part in np.array_split(occupied, _LOADS) if len(part)]
@@ -133,10 +133,10 @@ def busiest_loads(
     return float(max(round(len(occupied) / len(draws)), 1)), means, shares
 
 
-def _drawn(
+def drawn_loads(
     draw: int, rows: float, groups: int, ranks: int, chosen: float, skew: float
 ) -> np.ndarray:
-    """Rows of the groups of the busiest rank in one draw."""
+    """Whole rows of the groups of the busiest rank in draw number `draw`, shape (groups,)."""
     tokens = rows / chosen
     low, high = (1.0, max(0.8 * tokens, 1.0)) if rows > groups else (0.01, 2.0)
     uniform = np.random.default_rng(draw).random(groups)

@@ -116,7 +116,7 @@ class Question(Corrected):
         return names[0]
 
 
-@asking_for(Deployment, without=("network", "device", "system", "prefill"))
+@asking_for(Deployment, without=("network", "device", "system", "prefill", "encoded"))
 def infer(
     target: Target, load: Load, traffic: Traffic, targets: Targets, search: Search,
     values: Values, question: Question, shown: Shown, drawing: Charts,

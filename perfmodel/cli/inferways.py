@@ -121,20 +121,21 @@ def drafted(deployments: Deployments, load: Load, draft: Network, accept: str) -
     sizes = load.batches("--draft")
     fault = "is no chance; write 0 to 1, such as 0.7"
     chances = ranges.numbers(accept, "--accept", lambda chance: 0.0 <= chance <= 1.0, fault)
-    past = [i + o // 2 for i, o in product(load.isl, load.osl)]
+    lengths = [(i, o // 2) for i, o in product(load.isl, load.osl)]
 
     def questions(plan: Deployment, _load: Lists) -> Iterator[Asked[list[Drafted]]]:
         usual = plan.weights == replace(plan, weights="").weights  # then the draft has its own too
         weights = "" if usual else plan.weights
         draft_plan = replace(plan, network=draft, weights=weights, images=0)
-        target, small = Steps(plan), Steps(draft_plan)
 
-        def answer(length: int, size: int, chance: float) -> list[Drafted]:
-            return [(plan, length, chance, best(target, small, chance, size, length))]
+        def answer(tokens: int, past: int, size: int, chance: float) -> list[Drafted]:
+            target, small = (Steps(each.reading(tokens)[0]) for each in (plan, draft_plan))
+            return [(plan, past, chance, best(target, small, chance, size, past))]
 
-        for length, size, chance in product((p + plan.image_tokens for p in past), sizes, chances):
-            label = f"batch {size}, past {length:,}, accept {chance:g}"
-            yield label, partial(answer, length, size, chance)
+        for (tokens, half), size, chance in product(lengths, sizes, chances):
+            past = plan.reading(tokens)[1] + half
+            label = f"batch {size}, past {past:,}, accept {chance:g}"
+            yield label, partial(answer, tokens, past, size, chance)
 
     answers, refused = deployments.answers(questions)
     return serving.drafts(answers, draft.name, refused)

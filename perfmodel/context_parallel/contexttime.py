@@ -293,9 +293,18 @@ def _prediction(
         ("exchanges", "communication"): seconds - computing,
     }
     has_choice = shared.way == "gather" or (shared.way == "ring" and shared.problem.seq_q > 1)
-    return replace(
-        _leaf(shared.way, shared.problem.direction, seconds),
-        children=tuple(_leaf(*names, ends) for names, ends in parts.items() if np.any(ends)),
+    middle, low, high = seconds.tolist()
+    return Tree(
+        name=shared.way,
+        kind=shared.problem.direction,
+        seconds=middle,
+        low_seconds=low,
+        high_seconds=high,
+        children=tuple(
+            Tree.part(*names, ends[0].item(), (ends[1].item(), ends[2].item()))
+            for names, ends in parts.items()
+            if np.any(ends)
+        ),
         settings={
             "way": shared.way,
             "placement": shared.placement if has_choice else "",
@@ -304,11 +313,6 @@ def _prediction(
         device=shared.device.slug,
         exchanges=crossing,
     )
-
-
-def _leaf(name: str, kind: str, ends: np.ndarray) -> Tree:
-    seconds, low, high = ends.tolist()
-    return Tree(name=name, kind=kind, seconds=seconds, low_seconds=low, high_seconds=high)
 
 
 def _check(problem: Attention, way: str, ranks: int) -> None:

@@ -378,10 +378,13 @@ def form(name: str) -> tuple[Column, ...]:
 
 def with_all_runs(path: Sequence[Tree]) -> Tree:
     """The leaf of a path, with all its runs in the first node of it."""
-    runs = math.prod(node.repeat for node in path[:-1])
-    share = math.prod(node.exposed_share for node in path)
-    leaf = path[-1] if runs == 1 else path[-1].times(runs)
-    return leaf if share == leaf.exposed_share else replace(leaf, exposed_share=share)
+    leaf, share = path[-1], 1.0
+    runs: float = 1
+    for node in path[:-1]:
+        runs *= node.repeat
+        share *= node.exposed_share
+    leaf = leaf if runs == 1 else leaf.times(runs)
+    return leaf if share == 1.0 else replace(leaf, exposed_share=share * leaf.exposed_share)
 
 
 def bounds(kernel: Prediction) -> tuple[str, str]:

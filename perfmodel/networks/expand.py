@@ -17,7 +17,7 @@ from perfmodel.errors import ProblemError, SizeError
 from perfmodel.networks.adapters import tuned
 from perfmodel.networks.finetuning import FineTuning
 from perfmodel.networks.layers.attention import attention
-from perfmodel.networks.layers.ends import embedding, head, patch_embedding
+from perfmodel.networks.layers.ends import embedding, head, patch_embedding, sound_embedding
 from perfmodel.networks.layers.inner import inner
 from perfmodel.networks.layers.layer import Layer
 from perfmodel.networks.layers.streams import corrected_streams, low_rank, predicted_stream
@@ -58,9 +58,10 @@ def _segments(network: Network, setting: Setting) -> tuple[Segment, ...]:
         )
     segments = []
     if network.encoder:
-        segments.append(_embedding(network, setting, network.encoder, "embedding"))
-        segments += _blocks(network, setting, network.encoder, "encoder block")
-        layer = Layer(network, setting)
+        read = replace(setting, seq=network.frames.positions) if network.frames else setting
+        segments.append(_embedding(network, read, network.encoder, "embedding"))
+        segments += _blocks(network, read, network.encoder, "encoder block")
+        layer = Layer(network, read)
         layer.norm("encoder norm", layer.x)
         segments.append(Segment("encoder norm", 1, tuple(layer.operations)))
     name = "decoder embedding" if network.encoder else "embedding"
@@ -111,12 +112,16 @@ def active_count(network: Network, *, input_embedding: bool = True) -> int:
 
 def _embedding(network: Network, setting: Setting, blocks: Sequence[Block], name: str) -> Segment:
     """The embedding segment: tables, their sum, a norm, dropout; of an encoder of images, its
-    patches. The decoder of an encoder-decoder shares the encoder's table."""
+    patches; of one of sound, its frames. The decoder of an encoder-decoder shares the encoder's
+    table of tokens."""
     layer = Layer(network, setting)
     if network.patches is not None:
         patch_embedding(layer, network.patches)
+    elif network.frames is not None and name == "embedding":
+        sound_embedding(layer, network.frames)
     else:
-        embedding(layer, blocks[0].attention, shared=name != "embedding")
+        shared = name != "embedding" and network.frames is None
+        embedding(layer, blocks[0].attention, shared=shared)
     return Segment(name, 1, tuple(layer.operations))
 
 

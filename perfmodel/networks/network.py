@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from perfmodel.elements import element
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.networks.images import Patches, Projector
+from perfmodel.networks.sound import Frames
 
 if TYPE_CHECKING:
     from perfmodel.graph import Tree
@@ -101,6 +102,8 @@ class SelfAttention:
     """Tokens of a chunk; a token sees only its own chunk (Llama 4's local layers). 0: no chunks."""
     qkv_bias: bool = False
     """Whether the projections of queries, keys and values have a bias."""
+    plain_keys: bool = False
+    """Whether that of the keys has none all the same (Whisper)."""
     output_bias: bool = False
     """Whether the output projection has one."""
     head_norm: bool = False
@@ -312,6 +315,8 @@ class Network:
     """How an encoder reads images; None: a network reads tokens."""
     projectors: tuple[Projector, ...] = ()
     """What makes an encoder's output the tokens of another network, in place of a head."""
+    frames: Frames | None = None
+    """How the encoder reads sound; None: it reads tokens."""
 
     def __post_init__(self) -> None:
         _check_whole("hidden", self.hidden)
@@ -340,6 +345,24 @@ class Network:
     def own_flops(self, seq: int, convention: str) -> float | None:
         """Operations of a token in training, where they do not follow from blocks."""
         return None
+
+    def reading(self, tensor: int = 1) -> Network | None:
+        """The network whose pass stands before the first token: the tower, or the encoder of an
+        encoder-decoder with the keys and values that each layer of the decoder makes of its output,
+        a share of `tensor` devices; None where there is none."""
+        if not self.encoder:
+            return self.tower
+        keys = tuple(
+            Projector((block.cross.kv_heads // tensor * width,), bias=block.cross.qkv_bias,
+                      repeat=block.repeat)
+            for block in self.blocks if block.cross is not None
+            for width in (block.cross.score_width + block.cross.value_width,)
+        )  # fmt: skip
+        return replace(
+            self, name=f"{self.name} encoder", blocks=self.encoder, encoder=(), head="none",
+            projectors=keys, sizes={},
+            positions=0 if self.frames else self.positions,
+        )  # fmt: skip
 
     @property
     def layers(self) -> int:

@@ -66,6 +66,8 @@ class Recorder:
     """Tensors that a kernel or an exchange reads."""
     sent: set[str] = field(default_factory=set)
     """Tensors that a kernel writes and an exchange sends to other devices."""
+    forward: Mapping[str, Recorder] = field(default_factory=dict)
+    """Of a backward pass: the forward kernels of each operation."""
 
     def run(
         self,
@@ -129,6 +131,12 @@ class Recorder:
         if weight.name not in self.written:  # written by a cast
             self.weights[weight.name] = None
         return Value(weight.name, rows, cols, dtype)
+
+    def part(self, name: str, first: int) -> Recorder:
+        """Its kernels from the first on, with all of its tensors."""
+        lists = self.nodes[first:], self.kinds[first:], self.rules[first:]
+        names = {name for node in lists[0] for edge in node.writes for name in edge.tensors}
+        return Recorder(name, *lists, tensors=self.tensors, written=names)
 
     @cached_property
     def graph(self) -> Graph:

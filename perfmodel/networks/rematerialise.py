@@ -9,6 +9,8 @@
     host          keeps what `none` keeps, in host memory: nothing stays on the device
     full-host     keeps the layer's input, in host memory (Unsloth's checkpointing; torchtune's with
                   offloading)
+    norms+up      drops the outputs of these operations alone (`PARTS`): DeepSeek-V3's (2412.19437,
+                  section 3.2.3; Megatron Core's --recompute-modules layernorm mla_up_proj)
 
 The kept tensors are derived from the operations. The rest is recomputed by the operations' own
 forward kernels, just before the layer's backward pass.
@@ -16,31 +18,47 @@ forward kernels, just before the layer's backward pass.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal, get_args
+from collections.abc import Callable, Iterable, Sequence
 
 from perfmodel.errors import UnknownName
 from perfmodel.networks.operations.attention import AttentionOperation, UnfusedAttention
 from perfmodel.networks.operations.linear import Linear
+from perfmodel.networks.operations.maps import Repeat, Rotary
+from perfmodel.networks.operations.norm import Norm
 from perfmodel.networks.operations.operation import Operation
 from perfmodel.networks.segment import Segment
 from perfmodel.networks.value import Value
 
-Mode = Literal["none", "selective", "selective-op", "full", "host", "full-host"]
-MODES: tuple[str, ...] = get_args(Mode)
-"""Every mode."""
-HOSTED: dict[str, Mode] = {"host": "none", "full-host": "full"}
+MODES = ("none", "selective", "selective-op", "full", "host", "full-host")
+"""Every mode but those by part."""
+PARTS: dict[str, Callable[[Operation], bool]] = {
+    "norms": lambda op: isinstance(op, Norm),
+    "up": lambda op: isinstance(op, Rotary | Repeat) or op.name.endswith((" q up", " kv up")),
+    "attention": lambda op: isinstance(op, AttentionOperation),
+    "activations": lambda op: op.name.endswith(" activation"),
+}
+"""Operations that a mode may name, with + between them: norms; up-projections of latents with the
+rotation and copies behind them; attention; activations of inner layers."""
+HOSTED = {"host": "none", "full-host": "full"}
 """Modes that keep in host memory what another one keeps on the device."""
 
 
-def mode(name: str) -> Mode:
-    """The mode with this name. Raises `UnknownName`."""
-    if name not in MODES:
-        raise UnknownName("recomputation", name, MODES)
-    return name  # type: ignore[return-value]
+def names() -> tuple[str, ...]:
+    """Every mode and part."""
+    return (*MODES, *PARTS)
 
 
-def kept(segment: Segment, by: Mode) -> tuple[Value, ...]:
+def mode(name: str) -> str:
+    """The mode with this name, or of these parts. Raises `UnknownName`."""
+    if name in MODES:
+        return name
+    for part in name.split("+"):
+        if part not in PARTS:
+            raise UnknownName("recomputation", part, names())
+    return name
+
+
+def kept(segment: Segment, by: str) -> tuple[Value, ...]:
     """Tensors of one layer that stay in device memory until its backward pass."""
     if by == "none" or not segment.block:
         return segment.saved
@@ -49,6 +67,8 @@ def kept(segment: Segment, by: Mode) -> tuple[Value, ...]:
     if by == "selective":
         core = {value.name for value in _cores(segment)}
         return tuple(value for value in segment.saved if value.name not in core)
+    if by not in MODES:
+        return _kept_beside(segment, _named(segment, by))
     entry = segment.operations[0].inputs
     if by == "full":
         return entry
@@ -56,7 +76,22 @@ def kept(segment: Segment, by: Mode) -> tuple[Value, ...]:
     return (*entry, *outputs.values())
 
 
-def kept_bytes(segment: Segment, by: Mode) -> float:
+def _named(segment: Segment, by: str) -> list[Operation]:
+    """The operations of the parts that a mode names."""
+    chosen = [PARTS[part] for part in by.split("+")]
+    return [op for op in segment.operations if any(holds(op) for holds in chosen)]
+
+
+def _kept_beside(segment: Segment, dropped: Sequence[Operation]) -> tuple[Value, ...]:
+    """What is saved apart from what some operations make, and what these are made of."""
+    own = {value.name for op in dropped for value in op.outputs}
+    own |= {name for op in dropped for name in segment.recorded(op).written}
+    values = {x.name: x for x in segment.saved if x.name not in own}
+    values |= {x.name: x for op in dropped for x in op.inputs if x.name not in own}
+    return tuple(values.values())
+
+
+def kept_bytes(segment: Segment, by: str) -> float:
     """Bytes of the kept tensors, and of the saved statistics of their rows."""
     total = sum(value.bytes for value in kept(segment, by))
     if by in ("none", "selective") or not segment.block:
@@ -64,21 +99,28 @@ def kept_bytes(segment: Segment, by: Mode) -> float:
     if by == "selective-op":
         operations = _stored_operations(segment)
         return total + sum(value.bytes for op in operations for value in op.statistics)
+    if by not in MODES:
+        dropped = {op.name for op in _named(segment, by)}
+        rest = (op for op in segment.active if op.name not in dropped)
+        return total + sum(value.bytes for op in rest for value in op.statistics)
     return total
 
 
-def again(segment: Segment, by: Mode) -> tuple[int, ...]:
+def again(segment: Segment, by: str) -> tuple[int, ...]:
     """Indices of the forward kernels that run again before the backward pass."""
-    names = [node.name for node in segment.forward.nodes]
+    kernels = [node.name for node in segment.forward.nodes]
     if by in ("none", "host") or not segment.block:
         return ()
     if by in ("full", "full-host"):
-        return tuple(range(len(names)))
+        return tuple(range(len(kernels)))
     if by == "selective":
         cores = tuple(f"{op.name}." for op in _unfused_attentions(segment))
-        return tuple(i for i, name in enumerate(names) if name.startswith(cores or "\0"))
+        return tuple(i for i, name in enumerate(kernels) if name.startswith(cores or "\0"))
+    if by not in MODES:
+        runs = {x.name for op in _named(segment, by) for x in segment.recorded(op).nodes}
+        return tuple(i for i, name in enumerate(kernels) if name in runs)
     skips = {op.name for op in _stored_operations(segment)}
-    return tuple(i for i, name in enumerate(names) if name not in skips)
+    return tuple(i for i, name in enumerate(kernels) if name not in skips)
 
 
 def _unfused_attentions(segment: Segment) -> list[UnfusedAttention]:

@@ -14,6 +14,9 @@ from perfmodel.networks.operations.operation import Operation
 from perfmodel.networks.recorder import Recorder
 from perfmodel.networks.value import Value, Weight
 
+AGAIN = ".input again"
+"""End of the name of an exchange that gathers an input for the gradient of weights."""
+
 
 @dataclass(frozen=True)
 class Segment:
@@ -34,13 +37,24 @@ class Segment:
         """Operations with a backward pass."""
         return tuple(op for op in self.operations if op.setting.gradients != "none")
 
-    @cached_property
+    @property
     def forward(self) -> Recorder:
         """The forward pass of one layer."""
-        tape = Recorder(f"{self.name}, forward")
+        return self._forward[0]
+
+    def recorded(self, operation: Operation) -> Recorder:
+        """The forward kernels of one operation."""
+        return self._forward[1][operation.name]
+
+    @cached_property
+    def _forward(self) -> tuple[Recorder, dict[str, Recorder]]:
+        """The forward pass of one layer, whole and by operation."""
+        tape, parts = Recorder(f"{self.name}, forward"), dict[str, Recorder]()
         for operation in self.operations:
+            first = len(tape.nodes)
             operation.forward(tape)
-        return tape
+            parts[operation.name] = tape.part(operation.name, first)
+        return tape, parts
 
     @cached_property
     def backward(self) -> Recorder:
@@ -49,7 +63,7 @@ class Segment:
         The gradients of a tensor that several operations read are summed. The gradient of a tensor
         that no operation of the layer reads comes from the next layer.
         """
-        tape = Recorder(f"{self.name}, backward")
+        tape = Recorder(f"{self.name}, backward", forward=self._forward[1])
         if not self.active:
             return tape
         gathers: set[str] = set()  # inputs that were gathered again
@@ -88,7 +102,7 @@ class Segment:
         if isinstance(operation, Linear) and source is not None and source.name not in gathers:
             gathers.add(source.name)
             size_bytes = source.whole_bytes
-            name = f"{operation.name}.input again"
+            name = operation.name + AGAIN
             tape.exchange(name, "all-gather", source.axis, size_bytes, source.x)
 
     @cached_property

@@ -91,6 +91,9 @@ class Stack:
     """Chunks of tokens whose logits are widened to fp32 in memory one after another; 0: none is."""
     tiles: int = 1
     """Tiles in which a product sends its rows to the devices that share it, or receives them."""
+    sends_beside: bool = False
+    """Whether the devices of a layer add up a product's gradient of its input beside the gradient
+    of its weights, and gather an input again beside the former."""
     interleaves_since: int = 0
     """First year in which its deep pipelines run several chunks a stage; 0: never."""
     sends_whole: bool = False

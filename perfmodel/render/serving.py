@@ -99,8 +99,13 @@ def fitting(
     rows: list[Row] = []
     for plan, size in product(deployments, sizes):
         has = memory(plan)
-        number = (fitting_batch if batches else fitting_context)(plan, size, has=has)
-        cached = sequence_bytes(plan, size) if batches else size * sequence_bytes(plan, number)
+        if batches:
+            kept, tokens = plan.reading(size)
+            number = fitting_batch(kept, tokens, has=has)
+            cached = sequence_bytes(kept, tokens)
+        else:
+            number = fitting_context(plan, size, has=has)
+            cached = size * sequence_bytes(*plan.reading(number))
         terms = {f"{name.replace(' ', '_')}_bytes": part for name, part in has.terms().items()}
         rows.append({
             **plan.as_dict(), axis: size, most: number, "bytes_per_token": token_bytes(plan),
@@ -115,8 +120,8 @@ def fitting(
     for name in memory(deployments[0]).terms():
         header = "runtime" if name == "context" else name
         columns.append(Column(header, f"{name.replace(' ', '_')}_bytes", "binary"))
-    tokens = " or ".join(dict.fromkeys(binary(token_bytes(plan)) for plan in deployments))
-    return _report("fits", rows, columns, [], refused, f": {tokens} a token")
+    each = " or ".join(dict.fromkeys(binary(token_bytes(plan)) for plan in deployments))
+    return _report("fits", rows, columns, [], refused, f": {each} a token")
 
 
 _DRAFTED = (

@@ -107,7 +107,6 @@ def notes(step: Step, convention: str) -> list[str]:
         f"MFU {_mfu(step, convention)}, of {step.peak_flops / 1e12:,.0f} TFLOP/s dense "
         f"{step.plan.dtype}",
         longest(step.limiter, step.classes[step.limiter] / step.seconds),
-        *_overlap(step),
         *_trained(step),
         fit(step),
     ]
@@ -131,14 +130,6 @@ def _trained(step: Step) -> list[str]:
     trained = step.trained_parameters
     total = parameter_count(step.network, step.plan.tuning)
     return [f"trains {trained:,} of {total:,} parameters ({trained / total:.2%})"]
-
-
-def _overlap(step: Step) -> list[str]:
-    """Why shares add up to more than the step, where they do."""
-    parts = sum(step.classes.values()) / step.seconds
-    if parts <= 1.005:
-        return []
-    return [f"overlapped: its parts run beside each other and add up to {parts:.0%} of the step"]
 
 
 def _mfu(step: Step, convention: str) -> str:

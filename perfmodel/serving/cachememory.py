@@ -118,7 +118,7 @@ def weight_bytes(of: Deployment) -> float:
             ends.append(size)
         else:
             layers += size * repeat
-    if of.encoder is not None:
+    if of.encoder is not None and not of.network.encoder:
         ends[0] += Fraction(weight_bytes(of.encoder))
     if of.pipeline == 1:
         return float(layers + sum(ends))
@@ -130,9 +130,10 @@ def activation_bytes(of: Deployment) -> float:
     """Live tensors of the largest step: the residual stream, the two widest tensors of one layer,
     and fp32 logits of a token of each sequence; or those of the passes over a prompt's images."""
     live = _live_bytes(of, min(of.engine.batching.tokens, 16384))
-    if of.encoder is None or not of.images:
+    count, rows = of.passes
+    if of.encoder is None or not count:
         return live
-    return max(live, _live_bytes(of.encoder, of.images * of.image.tiles * of.image.rows))
+    return max(live, _live_bytes(of.encoder, count * rows))
 
 
 def _live_bytes(setup: Deployment, tokens: int) -> float:
@@ -154,6 +155,9 @@ def sequence_bytes(of: Deployment, tokens: int, *, shared: int = 0) -> float:
         key_heads = max(kind.kv_heads // of.tensor, 1)
         state = state_bytes(kind, kind.heads // of.tensor, key_heads, of.dtype)
         kept += block.repeat * (_kept_bytes(of, kind) * span + state)
+        if block.cross is not None:  # the encoder's output, once for all tokens of the answer
+            read = _span(of, block.cross, of.encoded)
+            kept += block.repeat * _kept_bytes(of, block.cross) * read
     return stage * kept
 
 
@@ -208,7 +212,7 @@ def fitting_context(of: Deployment, batch: int, *, has: Memory | None = None) ->
     low, high = 0, limit
     while low < high:
         middle = (low + high + 1) // 2
-        if batch * sequence_bytes(of, middle) <= has.cache_bytes:
+        if batch * sequence_bytes(*of.reading(middle)) <= has.cache_bytes:
             low = middle
         else:
             high = middle - 1

@@ -74,10 +74,10 @@ class Round:
     """Clients that are served at the same time, n."""
     prompt: Times
     """The step of one prompt, S; beside the tokens of the others where the engine mixes."""
-    burst: Times
-    """All prompts at once."""
-    half: Times
-    """The mean first token of all prompts at once."""
+    burst: np.ndarray
+    """Seconds of all prompts at once, or of their admission."""
+    half: np.ndarray
+    """Seconds of the mean first token of all prompts at once."""
     decode: np.ndarray
     """Seconds of a step without prompts, D."""
     window: np.ndarray
@@ -102,7 +102,7 @@ class Round:
     @property
     def queue(self) -> np.ndarray:
         """Seconds of other prompts before one's own."""
-        return np.asarray((self.half.total - self.prompt.total) * self.alike)
+        return np.asarray((self.half - self.prompt.total) * self.alike)
 
     @property
     def wait(self) -> np.ndarray:
@@ -126,7 +126,7 @@ class Round:
     @property
     def mean(self) -> np.ndarray:
         """The mean over all rounds, of which the first has all prompts at once."""
-        first = self.half.total + self.host
+        first = self.half + self.host
         return np.asarray(self.usual + (first - self.usual) / ROUNDS)
 
     def quantile(self, share: float) -> np.ndarray:
@@ -138,11 +138,11 @@ class Round:
         prompt = self.prompt.total
         load = self.clients * prompt / (self.clients * prompt + self.window)
         tail = np.log(np.maximum(load / (1.0 - share), 1.0)) * prompt / 2.0
-        tail = np.minimum(tail / np.maximum(1.0 - load, 1e-9), self.burst.total - prompt)
+        tail = np.minimum(tail / np.maximum(1.0 - load, 1e-9), self.burst - prompt)
         in_burst = np.where(self.window == 0.0, share, 1.0 - (1.0 - share) * ROUNDS)
-        burst = np.maximum(in_burst, 0.0) * self.burst.total + self.host
+        burst = np.maximum(in_burst, 0.0) * self.burst + self.host
         if self.batching.mixed:
-            tail, burst = 0.0 * tail, (1.0 - (1.0 - share) * ROUNDS) * self.burst.total
+            tail, burst = 0.0 * tail, (1.0 - (1.0 - share) * ROUNDS) * self.burst
         gate = 2.0 * (share - 0.5) * self.gate  # evenly spread, up to twice the mean
         return np.asarray(np.maximum(self.usual + gate + np.maximum(tail - self.queue, 0.0), burst))
 

@@ -141,6 +141,8 @@ class Deployment(Result):
     first token, and tokens of the prompt."""
     image_size: Annotated[str, FieldOption("Load", "PIXELS", read=_image_size)] = "1024x768"
     """Width and height of an image in pixels, as 1024x768."""
+    encoded: int = 0
+    """Tokens of each request that the encoder of an encoder-decoder reads (`reading`)."""
     system: System | None = None
     """The system that joins the devices; None: the device's default system."""
     prefill: Deployment | None = None
@@ -159,9 +161,14 @@ class Deployment(Result):
                 "of images, such as gemma-3-4b"
             )
         causal = all(block.attention.causal for block in network.blocks)
-        if network.encoder or not (causal or network.projectors):
+        if not (causal or network.projectors):
             raise ProblemError(
                 f"{network.name} makes no token after token; serve a decoder such as llama-3-8b"
+            )
+        if network.encoder and (self.pools or self.drafted or self.pipeline > 1):
+            raise ProblemError(
+                f"{network.name} has an encoder, whose pass is described on the devices of a copy "
+                "without stages, pools and drafts; drop --pipeline, --pools and --mtp"
             )
         if self.pipeline > network.layers:
             raise SizeError(
@@ -235,19 +242,37 @@ class Deployment(Result):
 
     @cached_property
     def encoder(self) -> Deployment | None:
-        """The encoder of images on the devices of a copy, in 16 bits; None without one. Devices
-        split it where they divide its heads and widths; otherwise each has all of it."""
-        tower = self.network.tower
-        if tower is None:
+        """What reads images or an encoder-decoder's input, on the devices of a copy; None without
+        one. A tower is in 16 bits, and devices split it where they divide its heads and widths;
+        otherwise each has all of it."""
+        network = self.network.reading(self.tensor)
+        if network is None:
             return None
         divided = all(
             not (block.attention.heads % self.tensor or block.mlp.inner % self.tensor)
-            for block in tower.blocks
+            for block in network.blocks
         )
         return Deployment(
-            tower, self.device, self.engine, self.dtype, tensor=self.tensor if divided else 1,
-            system=self.system,
+            network, self.device, self.engine, self.weights if self.network.encoder else self.dtype,
+            tensor=self.tensor if divided else 1, system=self.system,
         )  # fmt: skip
+
+    def reading(self, tokens: int) -> tuple[Deployment, int]:
+        """The deployment for inputs of `tokens` tokens, and the tokens of the decoder's prompt:
+        with those of images; where an encoder reads the input, a start token. Beside a window of
+        sound they are the decoder's own: start tokens, and text before them."""
+        if not self.network.encoder:
+            return self, tokens + self.image_tokens
+        if self.network.frames is not None:
+            return replace(self, encoded=self.network.frames.positions), tokens
+        return replace(self, encoded=tokens), 1
+
+    @property
+    def passes(self) -> tuple[int, int]:
+        """Passes of the encoder for a request, and the rows of each; 0 where it reads nothing."""
+        if self.network.encoder:
+            return min(self.encoded, 1), self.encoded
+        return self.images * self.image.tiles, self.image.rows
 
     @cached_property
     def image(self) -> Passes:
@@ -356,8 +381,9 @@ class Deployment(Result):
         engine = self.engine
         return (
             self.network, id(self.device), self.weights, self.cache_type, self.tensor, self.expert,
-            self.redundant, self.expert_inside, id(self.system), engine.stack, engine.residual_norm,
-            engine.cache_write, engine.all_reduce, replace(engine.kernels, reread=0.0),
+            self.redundant, self.expert_inside, self.encoded, id(self.system), engine.stack,
+            engine.residual_norm, engine.cache_write, engine.all_reduce,
+            replace(engine.kernels, reread=0.0),
         )  # fmt: skip
 
     @cached_property

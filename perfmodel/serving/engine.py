@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import numpy as np
+
 from perfmodel import yamltable
 from perfmodel.catalogue import Catalogue, of_kind
 from perfmodel.collectives.collectivetime import libraries
@@ -42,9 +44,9 @@ class Host:
     request_us: Annotated[float, "us"] = 0.0
     """Once a request of a client, around its first step: connection, tokenisation, first reply."""
     admit_us: Annotated[float, "us"] = 0.0
-    """Once a request, of the server's process, which serves one request at a time."""
+    """Once a request, of the process that admits them, one at a time."""
     client_us: Annotated[float, "us"] = 0.0
-    """For each token that is streamed to a client, of the server's process."""
+    """For each token, of the process that streams them to clients."""
     source: str = ""
     """Source."""
 
@@ -214,15 +216,20 @@ class Engine:
         sharing = host.sharing_us if shared else 0.0
         return (host.step_us + sharing + host.sequence_us * sequences) * _MICRO
 
-    def server_seconds(self, tokens: Any) -> Any:
-        """Seconds of the server's process for a request with an answer of `tokens`."""
-        admit, token = self.server_work
-        return admit + token * tokens
+    @property
+    def admit_seconds(self) -> float:
+        """Seconds of the process that admits requests, one at a time."""
+        return self.host.admit_us * _MICRO
 
     @property
-    def server_work(self) -> tuple[float, float]:
-        """Seconds of the server's process for a request, and for each token of its answer."""
-        return self.host.admit_us * _MICRO, self.host.client_us * _MICRO
+    def stream_seconds(self) -> float:
+        """Seconds of the process that streams tokens, for each token."""
+        return self.host.client_us * _MICRO
+
+    def served_seconds(self, tokens: Any) -> Any:
+        """Seconds from one request with an answer of `tokens` to the next, at most as fast as the
+        slower of the two processes."""
+        return np.maximum(self.admit_seconds, self.stream_seconds * tokens)
 
     def constant(self, name: str) -> float:
         """A number by its dotted name. Raises `UnknownName`."""

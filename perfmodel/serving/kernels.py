@@ -38,6 +38,9 @@ from perfmodel.serving.times import COMMUNICATION, EXPERTS, Line, Times
 HEAD = "head"
 _EXPANDED = (" kv up", " k rope of all heads")
 """Operations of latent attention that decoding absorbs: keys and values of every head."""
+_CROSS = "cross attention"
+_ENCODED = (f"{_CROSS} k projection", f"{_CROSS} v projection")
+"""Products that are made once of an encoder's output, after its pass (`Network.reading`)."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,8 @@ def kernels(of: Deployment, tokens: int, *, head: bool | None = None) -> Iterato
         sums = _sums(segment) if of.engine.residual_norm else frozenset()
         for node, kind, reuse in zip(graph.nodes, segment.forward.kinds, reuses, strict=True):
             if kind == "attention" or node.name in sums or node.name.endswith(_EXPANDED):
+                continue
+            if node.name in _ENCODED:
                 continue
             variant = _run(of, segment, node, kind)
             yield Kernel(
@@ -111,7 +116,7 @@ def _grouped_network(network: Network, fused: bool) -> Network:
         kind = replace(block, repeat=1, mlp=_fused_mlp(block.mlp) if fused else block.mlp)
         kinds[kind] = kinds.get(kind, 0) + block.repeat
     blocks = tuple(replace(block, repeat=repeat) for block, repeat in kinds.items())
-    return replace(network, blocks=blocks, positions=0)
+    return replace(network, blocks=blocks, encoder=(), frames=None, positions=0)
 
 
 def _fused_mlp(mlp: Mlp) -> Mlp:
@@ -172,7 +177,7 @@ def _writes(setup: Deployment, segment: Segment, tokens: int) -> Iterator[Kernel
         return
     borrows = any(weight.name.endswith(f"{ALONE}.weight") for weight in segment.weights)
     for node in segment.forward.graph.nodes:
-        if isinstance(node.problem, Attention) and not borrows:
+        if isinstance(node.problem, Attention) and node.name != _CROSS and not borrows:
             sizes = node.problem.sizes()
             cols = int(sizes["g"] * (sizes["d"] + sizes["e"]))
             problem = Rowwise("pointwise", tokens, cols, setup.dtype)

@@ -24,11 +24,13 @@ from perfmodel.errors import ProblemError
 from perfmodel.serving.cachememory import check_weights, fitting_batch, memory, more
 from perfmodel.serving.clients import STATISTICS, Round, queued, window
 from perfmodel.serving.steps import Steps
-from perfmodel.serving.times import Times
+from perfmodel.serving.times import HOST, Line, Times
 
 _HALVINGS = 30
 _PASSES = 6
-"""Times that the clients who wait for the server's process are taken from those in the steps."""
+"""Times that the clients who wait for the server's processes are taken from those in the steps."""
+_BEFORE = 0.5
+"""Share of that wait before the first token: requests and the tokens of others take turns."""
 _SIZES = 64
 """Numbers of resident requests among which the best is searched."""
 _SIMPSON = np.array([1.0, 4.0, 1.0]) / 6.0
@@ -158,19 +160,35 @@ def steady(steps: Steps, resident: np.ndarray, of: Requests) -> Load:
 def closed(steps: Steps, clients: np.ndarray, of: Requests) -> Load:
     """Clients that each send their next request when the last one ends (`clients.Round`).
 
-    Clients that do not fit wait by Little's law.
+    Clients that do not fit wait by Little's law; so do those that wait for the server: for the
+    process that admits them, and for the slower one of its two where that is always busy.
     """
+    engine = steps.of.engine
     clients, req = of.beside(clients)
-    resident = np.minimum(clients, resident_limit(steps, req))
-    work = steps.of.engine.server_seconds(req.osl)
-    passes = _PASSES if np.any(work) else 0
-    for _ in range(passes):
+    limit = resident_limit(steps, req)
+    resident, slowest = np.minimum(clients, limit), engine.served_seconds(req.osl)
+    all_clients = clients * req.groups * steps.of.together
+    for _ in range(_PASSES if np.any(slowest) else 0):
         load = _round(steps, clients, resident, req)
         cycle = load.seconds * resident / clients
-        all_clients = clients * req.groups * steps.of.together
-        wait = queued(all_clients, work, cycle)
+        admission = queued(all_clients, np.full_like(cycle, engine.admit_seconds), cycle)
+        wait = np.maximum(admission, all_clients * slowest - cycle)
         resident = np.minimum(resident, clients * cycle / (cycle + wait))
-    return _round(steps, clients, resident, req)
+    load = _round(steps, clients, resident, req)
+    waits = np.where(resident < limit, load.seconds * (1.0 - resident / clients), 0.0)
+    return _later(load, (1.0 - _BEFORE) * waits)
+
+
+def _later(load: Load, seconds: np.ndarray) -> Load:
+    """The load with seconds of each first token's wait among its further tokens."""
+    if not np.any(seconds):
+        return load
+    each = seconds / np.maximum(load.requests.osl - 1, 1)
+    return replace(
+        load, ttft=load.ttft - seconds, tpot=load.tpot + each,
+        token=load.token.plus(Times.exactly(Line("clients", HOST, HOST), each)),
+        quantiles={name: value - seconds for name, value in load.quantiles.items()},
+    )  # fmt: skip
 
 
 def _round(steps: Steps, clients: np.ndarray, resident: np.ndarray, req: Requests) -> Load:
@@ -178,7 +196,8 @@ def _round(steps: Steps, clients: np.ndarray, resident: np.ndarray, req: Request
     batching = steps.of.engine.batching
     burst = steps.prefill(resident, req.new, req.cached)
     rounds = np.ceil(resident * req.new / np.maximum(batching.tokens, req.new))
-    half = burst.times((rounds + 1.0) / (2.0 * rounds))
+    half = burst.total * (rounds + 1.0) / (2.0 * rounds)
+    admitted = steps.of.engine.admit_seconds * clients * req.groups * steps.of.together
     decode = decoding(steps, resident, req.isl, req.osl)
     solo = steps.prefill(np.ones_like(resident), req.new, req.cached)
     ends = window(req.vary, req.osl, decode.total)
@@ -187,7 +206,8 @@ def _round(steps: Steps, clients: np.ndarray, resident: np.ndarray, req: Request
     share = resident / req.osl
     gates = _gate_steps(steps, resident, share) * token.total
     round_ = Round(
-        resident, mixed, burst, half, decode.total, ends, steps.of.engine.request_seconds,
+        resident, mixed, np.maximum(burst.total, admitted), np.maximum(half, admitted / 2.0),
+        decode.total, ends, steps.of.engine.request_seconds,
         batching, steps.of.together, 1.0 + drift * (_gate_period(steps, resident, share) - 1.0),
         np.minimum(gates, ends / 2.0),
     )  # fmt: skip
@@ -270,8 +290,9 @@ def open_loop(steps: Steps, rate: np.ndarray, of: Requests) -> Load:
     """
     rate, req = of.beside(rate)
     best, top = _peak(steps, resident_limit(steps, req), req)
-    share = steps.of.engine.server_seconds(req.osl) * steps.of.together * req.groups
-    top = np.minimum(top, 1.0 / np.maximum(share, 1e-12))
+    engine, sharing = steps.of.engine, steps.of.together * req.groups
+    slowest = engine.served_seconds(req.osl) * sharing
+    top = np.minimum(top, 1.0 / np.maximum(slowest, 1e-12))
     copies = steps.of.data * req.groups
     for demand, limit in zip(rate * copies, top * copies, strict=True):
         _check_rate(steps, float(demand), float(limit))
@@ -282,8 +303,8 @@ def open_loop(steps: Steps, rate: np.ndarray, of: Requests) -> Load:
         low, high = np.where(short, middle, low), np.where(short, high, middle)
     load = steady(steps, high, req)
     waits = _wait_quantiles(steps, rate, load)
-    busy = np.minimum(rate * share, KNEE)  # M/D/1, of the server's process
-    delay = busy / (2.0 * (1.0 - busy)) * steps.of.engine.server_seconds(req.osl)
+    busy = np.minimum(rate * sharing * engine.admit_seconds, KNEE)  # M/D/1, of admissions
+    delay = busy / (2.0 * (1.0 - busy)) * engine.admit_seconds
     waits = {name: wait + delay for name, wait in waits.items()}
     ttft = load.prompt.total + waits["mean"]
     seconds = ttft + (req.osl - 1) * load.tpot
@@ -345,8 +366,9 @@ def _check_rate(steps: Steps, rate: float, top: float) -> None:
 
 def resident_limit(steps: Steps, req: Requests, *, whole: bool = False) -> np.ndarray:
     """Maximum concurrent requests of a group, with half of their output on average, or with the
-    `whole`."""
-    lengths = (req.isl + (req.osl if whole else req.osl // 2)).astype(int)
+    `whole`, which some engines reserve."""
+    answers = req.osl if whole or steps.of.engine.batching.reserves else req.osl // 2
+    lengths = (req.isl + answers).astype(int)
     has = memory(steps.of)
     fits = {length: fitting_batch(steps.of, length, has=has) for length in set(lengths.tolist())}
     for isl, osl, length in zip(req.isl, req.osl, lengths.tolist(), strict=True):

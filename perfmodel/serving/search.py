@@ -199,7 +199,8 @@ def _loads(steps: Steps, demand: Demand) -> list[Served]:
     """Loads of a copy, from one user of each device group to as many as fit."""
     copy = steps.of
     check_weights(copy)
-    most = max(fitting_batch(copy, demand.isl + copy.image_tokens + demand.osl // 2), 1)
+    kept, prompt = copy.reading(demand.isl)
+    most = max(fitting_batch(kept, prompt + demand.osl // 2), 1)
     users = np.unique(np.geomspace(1, most, _SIZES).round()) * copy.copies
     return serve(
         steps, "concurrency", users, demand.isl, demand.osl, cached=demand.cached,

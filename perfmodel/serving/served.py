@@ -23,6 +23,7 @@ import numpy as np
 from perfmodel import yamltable
 from perfmodel.columns import DIFFERS, SOME, Column, Result, Row
 from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.networks.network import Network
 from perfmodel.quantities import shown
 from perfmodel.serving import disaggregated, requests
 from perfmodel.serving.clients import STATISTICS
@@ -100,8 +101,9 @@ class Served(Result):
 
     @property
     def isl(self) -> Annotated[int, Column("isl", when=DIFFERS)]:
-        """Tokens of a prompt (ISL), without those of its images."""
-        return int(self.load.requests.isl[self.place]) - self.image_tokens
+        """Tokens of a prompt (ISL), without those of its images; those that an encoder reads."""
+        read = self.of.encoded if self.of.network.frames is None else 0
+        return read or int(self.load.requests.isl[self.place]) - self.image_tokens
 
     @property
     def image_tokens(self) -> Annotated[int, Column("image tokens", when=DIFFERS)]:
@@ -248,9 +250,21 @@ def serve(
     """
     if steps.of.network.patches is not None:
         raise ProblemError(f"{steps.of.network.name} makes no token after token; serve a decoder")
-    prompt = np.asarray(isl, float) + steps.of.image_tokens
     totals = np.atleast_1d(np.asarray(sizes, dtype=float))
     _check(kind, statistic, totals, {"isl": isl, "osl": osl}, vary)
+    if steps.of.network.frames is not None:
+        _check_text(steps.of.network, int(np.max(np.add(isl, osl))))
+    lengths = np.broadcast_to(isl, totals.shape).tolist()
+    if steps.of.network.encoder and len(set(lengths)) > 1:  # each has a pass of its own length
+        columns = [each.tolist() for each in np.broadcast_arrays(totals, isl, osl, cached, vary)]
+        return [
+            serve(steps, kind, [size], tokens, answer, cached=part, vary=share,
+                  statistic=statistic, spread=spread)[0]
+            for size, tokens, answer, part, share in zip(*columns, strict=True)
+        ]  # fmt: skip
+    kept, first = steps.of.reading(lengths[0])
+    steps = steps if kept is steps.of else Steps(kept)
+    prompt = np.asarray(isl, float) + (first - lengths[0])
     copies = steps.of.copies
     loads = totals / copies if kind == "rate" else np.ceil(totals / copies)
     groups = _groups(steps.of, kind, loads)
@@ -268,6 +282,15 @@ def serve(
         )
         for i, size in enumerate(totals)
     ]
+
+
+def _check_text(network: Network, tokens: int) -> None:
+    """Raise `ProblemError` where a decoder beside sound has fewer positions than tokens."""
+    if tokens > network.positions:
+        raise ProblemError(
+            f"{network.name} has {network.positions} positions for start tokens and their answer, "
+            f"fewer than {tokens}; give --isl 4 --osl 200"
+        )
 
 
 def _check(

@@ -140,20 +140,19 @@ class Steps:
 
     @cached_property
     def _encoder(self) -> Steps | None:
-        """The encoder of the prompts' images; None where they have none."""
-        encoder = self.of.encoder if self.of.images else None
+        """What reads images, or an encoder-decoder's input; None where there are none."""
+        encoder = self.of.encoder if self.of.passes[0] else None
         return None if encoder is None else Steps(encoder)
 
     def encoding(self, prompts: np.ndarray) -> Times:
-        """The encoder's passes over the images of `prompts` prompts, together, before their first
-        step; a fraction of a prompt takes that fraction of its time. Without images it has no
-        lines."""
-        image, prompts = self.of.image, np.asarray(prompts, float)
+        """The encoder's passes for `prompts` prompts, together, before their first step; a fraction
+        of a prompt takes that fraction of its time. Without an encoder it has no lines."""
+        (each, rows), prompts = self.of.passes, np.asarray(prompts, float)
         if self._encoder is None:
             return Times((), *[np.zeros((0, len(prompts)))] * 3)
         counts = np.maximum(np.ceil(prompts), 1.0)
-        passes = counts * self.of.images * image.tiles
-        times = self._encoder.passes(passes, np.full_like(passes, image.rows))
+        passes = counts * each
+        times = self._encoder.passes(passes, np.full_like(passes, rows))
         return times.times(prompts / counts)
 
     def passes(self, count: np.ndarray, rows: np.ndarray) -> Times:
@@ -250,7 +249,8 @@ class Steps:
         """Every kind of attention, with the number of layers that have it."""
         kinds: dict[SelfAttention, int] = {}
         for block in self.of.network.blocks:
-            kinds[block.attention] = kinds.get(block.attention, 0) + block.repeat
+            for kind in filter(None, (block.attention, block.cross)):
+                kinds[kind] = kinds.get(kind, 0) + block.repeat
         return kinds
 
     # -- parts of a step -----------------------------------------------------------------------
@@ -347,8 +347,10 @@ class Steps:
                 yield from self._choice(kind.indexer, batch, seq, past, repeat)
             names = self.of.engine.kernels
             kernel = names.decode if decoding else names.prefill
-            problem = _problem(self.of, kind, batch, seq, past, decoding=decoding)
-            yield self._predict("attention", "attention", problem, kernel, repeat)
+            name = "attention" if kind.causal or not self.of.encoded else "cross attention"
+            seen = past if name == "attention" else self.of.encoded - seq
+            problem = _problem(self.of, kind, batch, seq, seen, decoding=decoding)
+            yield self._predict(name, "attention", problem, kernel, repeat)
             if kind.latent is not None:
                 absorbs = decoding or kind.indexer is not None
                 build = absorbed if absorbs else expanded

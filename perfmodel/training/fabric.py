@@ -21,7 +21,7 @@ from perfmodel.networks.dispatching import exchange_ends, sends
 from perfmodel.networks.networktime import Held
 from perfmodel.networks.recorder import Exchanged
 from perfmodel.networks.stack import Stack
-from perfmodel.training.overlap import FABRIC_UNITS, Work, tiled_seconds
+from perfmodel.training.overlap import FABRIC_UNITS, Work, tiled_seconds, together_seconds
 from perfmodel.training.plan import Plan
 
 _ROUND = ("all-gather", "reduce-scatter")
@@ -90,16 +90,22 @@ class Fabric:
             self.asked[key] = self.ask(op, tensor_bytes, ranks, local, stride)
         return self.asked[key]
 
-    def seconds(self, one: Exchanged, product_seconds: float) -> float:
+    def seconds(self, one: Exchanged, product_seconds: float, beside_seconds: float) -> float:
         """Seconds that an exchange between kernels of a layer adds to them.
 
-        In tensor parallelism, a stack may send a product's rows in tiles while it runs.
+        In tensor parallelism, a stack may send a product's rows in tiles while it runs, or send
+        beside a product that needs none of them.
         """
-        transfer, tiles = self.between(one).seconds, self.plan.setting.stack.tiles
-        if one.axis != "tensor" or tiles == 1 or not product_seconds:
+        stack, transfer = self.plan.setting.stack, self.between(one).seconds
+        if one.axis != "tensor":
             return transfer
-        pair = Work(product_seconds, 1.0), Work(transfer, FABRIC_UNITS)
-        return float(tiled_seconds(*pair, tiles)) - product_seconds
+        work = Work(transfer, FABRIC_UNITS)
+        if stack.tiles > 1 and product_seconds:
+            tiled = tiled_seconds(Work(product_seconds, 1.0), work, stack.tiles)
+            return float(tiled) - product_seconds
+        if stack.sends_beside and beside_seconds:
+            return float(together_seconds(Work(beside_seconds, 1.0), work)) - beside_seconds
+        return transfer
 
     def between(self, one: Exchanged) -> Tree:
         """The same with its range, as if nothing hid it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -11,12 +10,12 @@ from perfmodel.graph.tree import Tree
 from perfmodel.networks import rematerialise
 from perfmodel.networks.hosts import Host
 from perfmodel.networks.recorder import Exchanged
-from perfmodel.networks.segment import Segment
+from perfmodel.networks.segment import AGAIN, Segment
 from perfmodel.training.plan import Plan
 
-ExchangeSeconds = Callable[[Exchanged, float], float]
+ExchangeSeconds = Callable[[Exchanged, float, float], float]
 """Seconds that an exchange between the devices of a mesh axis adds to the kernels, beside a product
-that makes or takes its rows and lasts so many seconds."""
+that makes or takes its rows, and one that needs none of them, which last so many seconds."""
 Kernels = tuple[Tree, ...]
 Pass = tuple[Kernels, Sequence[Exchanged]]
 """Kernels of a layer in launch order, and its exchanges."""
@@ -85,12 +84,12 @@ def _stretch(
     for i, kernel in enumerate(kernels):
         while queue and queue[0].before <= i:
             nearest = queue.pop(0)
-            parts.append(Stretch.of(exchange(nearest, _product(kernels, nearest)), launch))
+            parts.append(Stretch.of(exchange(nearest, *_products(kernels, nearest)), launch))
         if places is None or i in places:
             parts.append(kernel.stretch(launch))
             if i == index and ring:
                 parts.append(Stretch.of(ring, 0.0))
-    parts += [Stretch.of(exchange(e, _product(kernels, e)), launch) for e in queue]
+    parts += [Stretch.of(exchange(e, *_products(kernels, e)), launch) for e in queue]
     return joined(parts)
 
 
@@ -98,24 +97,40 @@ def _wait(
     kernels: Kernels, exchanges: Sequence[Exchanged], exchange: ExchangeSeconds,
     places: set[int] | None = None,
 ) -> float:  # fmt: skip
-    """Seconds of exchanges between kernels; with `places`, only up to the kernels there."""
+    """Seconds of exchanges between kernels; with `places`, only before the kernels there."""
     index, ring = _ring(kernels, exchanges, exchange)
-    seconds = sum(exchange(e, _product(kernels, e)) for e in _in_line(exchanges, places))
+    seconds = sum(exchange(e, *_products(kernels, e)) for e in _in_line(exchanges, places))
     return seconds + (ring if places is None or index in places else 0.0)
 
 
 def _in_line(exchanges: Sequence[Exchanged], places: set[int] | None) -> list[Exchanged]:
-    """Exchanges in line with kernels, up to the last of those at `places`."""
-    last = math.inf if places is None else max(places, default=-1)
-    return [e for e in exchanges if not e.kind.startswith("ring") and e.before <= last]
+    """Exchanges in line with kernels; of those at `places`, the ones whose result the next kernel
+    takes there."""
+    lines = [e for e in exchanges if not e.kind.startswith("ring")]
+    return lines if places is None else [e for e in lines if e.before in places]
 
 
-def _product(kernels: Kernels, exchange: Exchanged) -> float:
+def _products(kernels: Kernels, exchange: Exchanged) -> tuple[float, float]:
     """Seconds of the product that takes the rows of an all-gather, or makes those of a
-    reduce-scatter; 0 for other exchanges, and where there is none."""
-    consumers, producers = kernels[exchange.before :], kernels[: exchange.before][::-1]
-    partners = {"all-gather": consumers, "reduce-scatter": producers}.get(exchange.kind, ())
-    return next((kernel.seconds for kernel in partners if kernel.kind == "matmul"), 0.0)
+    reduce-scatter, and of one that needs none of them; 0 where there is none.
+
+    Between a product's gradient of its input and what takes it is the gradient of its weights. The
+    input that the latter gathers again is not needed by the former.
+    """
+    after, before = kernels[exchange.before :], kernels[: exchange.before][::-1]
+    partners = {"all-gather": after, "reduce-scatter": before}.get(exchange.kind, ())
+    product = _first(partners)
+    last = next((kernel for kernel in before if kernel.kind == "matmul"), None)
+    if exchange.name.endswith(AGAIN):
+        return product, _first(after)
+    sums = exchange.kind in ("all-reduce", "reduce-scatter")
+    beside = sums and last is not None and last.name.endswith(".wgrad")
+    return product, last.seconds if last is not None and beside else 0.0
+
+
+def _first(kernels: Kernels) -> float:
+    """Seconds of the first product; 0 where there is none."""
+    return next((kernel.seconds for kernel in kernels if kernel.kind == "matmul"), 0.0)
 
 
 def _ring(
@@ -127,7 +142,7 @@ def _ring(
     It is the attention kernel. Where attention is not one kernel nothing hides the ring: the result
     is the last kernel, and all of the ring's seconds.
     """
-    seconds = sum(exchange(e, 0.0) for e in exchanges if e.kind.startswith("ring"))
+    seconds = sum(exchange(e, 0.0, 0.0) for e in exchanges if e.kind.startswith("ring"))
     for i, kernel in enumerate(kernels):
         if kernel.kind == "attention":
             return i, max(seconds - kernel.seconds, 0.0)

@@ -60,9 +60,10 @@ class Plan(FineTuning):
     zero: Annotated[int, FieldOption(PLAN, "STAGE", least=0)] = 0
     """ZeRO stage: 1 shards optimiser states, 2 gradients too, 3 weights too (FSDP); 0: none."""
     recompute: Annotated[
-        str, FieldOption(PLAN, "MODE", names=rematerialise.MODES, read=rematerialise.mode)
+        str, FieldOption(PLAN, "MODE", names=rematerialise.names, read=rematerialise.mode)
     ] = "none"
-    """Recomputation of activations."""
+    """Recomputation of activations: none, selective, selective-op, full, host, full-host, or parts
+    with + between them: norms, up (of latents), attention, activations."""
     recompute_layers: Annotated[int | None, FieldOption(PLAN, least=0)] = None
     """Number of layers that recompute, from the first on [default: all]."""
     dtype: Dtype = "bf16"

@@ -75,7 +75,9 @@ def predict_step(
     updating = sum(spread.seconds for spread in last)
     paging = copies.page_seconds(storage.footprints.get("host", 0.0))
     seconds = timing.seconds + tail + updating + paging
-    tree = step_tree(stage, copies, last, timing.bubble_seconds, seconds)
+    # Each direction of a pipeline with two has its share of the micro-batches.
+    share = replace(plan, accumulation=plan.accumulation // order.copies)
+    tree = step_tree(stage, replace(copies, plan=share), last, timing.bubble_seconds, seconds)
     return Step(
         network=network,
         plan=plan,
@@ -86,7 +88,7 @@ def predict_step(
         forward_seconds=timing.forward_seconds,
         backward_seconds=timing.backward_seconds,
         bubble_seconds=timing.bubble_seconds,
-        recompute_seconds=recompute_seconds(stage, plan),
+        recompute_seconds=recompute_seconds(stage, share),
         classes={kind: each for kind, each in tree.classes.items() if each},
         memory=storage,
         peak_flops=_peak(device, plan),

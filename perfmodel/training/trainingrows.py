@@ -134,7 +134,8 @@ def _batches(cells: Cells, data: int, *, at_once: bool, least: int) -> tuple[int
 
 _FUSED_SINCE = 2023
 _LONG = 4096  # tokens; above, nobody keeps the scores in memory
-_LOSS_COMPILED_SINCE = 2025
+_CHANGED = {"compile": (2025, "compile-2024"), "megatron": (2022, "megatron-2021")}
+"""Stacks that changed, with the first year of the change and the stack before it."""
 
 # Formats with other scales than the package's own.
 _DTYPES = {"mxfp8": "fp8", "fp8_block": "fp8", "fp16-amp": "fp16", "bf16-amp": "bf16"}
@@ -191,8 +192,9 @@ def _stack(cells: Cells) -> str:
     if cells.missing("stack") and of_program(software):
         return str(cells.usual("stack", of_program(software), "by its software"))
     stack = str(cells.usual("stack", "megatron", "not said"))
-    early = stack == "compile" and 0 < (cells.whole("year") or 0) < _LOSS_COMPILED_SINCE
-    return "compile-2024" if early else of_program(software, stack)
+    year = cells.whole("year") or 0
+    first_year, early = _CHANGED.get(stack, (0, stack))
+    return early if 0 < year < first_year else of_program(software, stack)
 
 
 def _optimiser(cells: Cells, *, trains: bool) -> str:

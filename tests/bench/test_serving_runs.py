@@ -12,6 +12,7 @@ from cases import cases
 from folders import SHARED
 
 from perfmodel.cli import run
+from perfmodel.fitting.closedloop import summary
 from perfmodel.fitting.engines import fitted, fitting_rows
 from perfmodel.fitting.servingranges import inside, widths
 from perfmodel.hardware import load as load_device
@@ -109,6 +110,20 @@ def test_latents_of_an_unknown_network_are_in_its_columns(tmp_path):
     row = {"network": "nobody-8b", **SIZES, "kv_heads": 32, "metric": "memory_gb", "isl": 4096}
     wide, small = predict_table(table(tmp_path, row, row | latent))["predicted"]
     assert small < wide - 16 * 4000 * 32 * (2 * 32 * 128 - 2 * 576) * 2 / 1e9 * 0.9
+
+
+def test_the_table_of_clients_scores_halves_apart_and_flagged_rows_by_themselves():
+    kept = {"source": "a", "engine": "e", "device": "d", "metric": "ttft_ms", "flag": ""}
+    runs = pd.DataFrame([
+        {**kept, "off": -0.1, "held": -0.3}, {**kept, "off": 0.2, "held": 0.2},
+        {**kept, "metric": "tpot_ms", "off": 0.5, "held": 0.5},
+        {**kept, "flag": "disaggregated", "off": 0.9, "held": 0.9},
+    ])  # fmt: skip
+    found = {line[:2]: line[2:] for line in summary(runs)}
+    assert found["all", "TTFT"] == (2, pytest.approx(0.15), pytest.approx(0.19))
+    assert found["a, e, d, its server by the other half", "TTFT"][1] == pytest.approx(0.25)
+    assert found["all, servers by the other half of the settings", "TTFT"][0] == 2
+    assert found["all", "TPOT"][0] == 1 == found["pools (flagged)", "TTFT"][0]
 
 
 def test_fp4_is_the_format_of_the_maker(tmp_path):

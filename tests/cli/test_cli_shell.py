@@ -184,14 +184,6 @@ def test_the_fastest_plan_that_fits_needs_one(cli):
     )
 
 
-def test_shares_beyond_the_whole_are_explained(cli):
-    plan = ("--gpus", 2048, "--expert", 64, "--pipeline", 16, "--chunks", 2, "--seq", "4k")
-    kind = ("--schedule", "dualpipe", "--dtype", "fp8", "--global-batch", 15360)
-    out = cli("train", "deepseek-v3", "-d", "h800", *plan, *kind)[1]
-    assert "overlapped: its parts run beside each other" in out
-    assert "overlapped" not in cli("train", "llama-3-8b", "-d", "h100")[1]
-
-
 @pytest.mark.parametrize("operator", ["embedding", "kv-write"])
 def test_what_moves_bytes_has_a_rate_in_bytes(cli, operator):
     out = cli("predict", operator, "-d", "h100")[1]

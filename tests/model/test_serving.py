@@ -611,13 +611,17 @@ def test_a_wait_is_that_of_a_closed_network():
 
 
 def test_first_tokens_wait_for_the_server_where_it_is_busy():
-    """The process that admits requests and streams their tokens is one: faster devices meet it."""
+    """One process admits requests, one streams tokens: the slower one is what fast devices meet,
+    and first tokens and further ones wait for it alike."""
     few, many = serve(steps(engine="tensorrt-llm", tensor=8), "concurrency", [8, 128], 1024, 512)
     engine = many.of.engine
-    most = 1 / engine.server_seconds(512)
+    most = 1 / engine.served_seconds(512)
+    assert most == min(1 / engine.admit_seconds, 1 / (512 * engine.stream_seconds))
     assert 0.8 * most < many.requests_per_s <= 1.02 * most
     assert many.ttft_seconds > 5 * few.ttft_seconds
-    (rated,) = serve(Steps(many.of), "rate", [0.9 * most], 1024, 512)
+    assert many.tpot_seconds > 1.5 * few.tpot_seconds
+    assert many.load.seconds[1] == pytest.approx(many.ttft_seconds + 511 * many.tpot_seconds)
+    (rated,) = serve(Steps(many.of), "rate", [0.9 / engine.admit_seconds], 1024, 128)
     assert rated.ttft_seconds > 2 * few.ttft_seconds
     with pytest.raises(ProblemError, match="serves; give a lower rate"):
         serve(Steps(many.of), "rate", [1.1 * most], 1024, 512)
@@ -769,9 +773,10 @@ def test_the_tail_of_a_queue_is_that_of_heavy_traffic(window, busy):
     """ln(busy / 0.01) / (2 (1 - busy)) steps of a prompt for one in a hundred; 4 clients of 1 s."""
     line = Line("prompt", "matmul", "gemm", 1)
     tail = math.log(busy / 0.01) / (2 * (1 - busy))
-    one, many, half = (Times.exactly(line, np.array([x])) for x in (1.0, 1.0 + tail, 1.0))
+    one = Times.exactly(line, np.ones(1))
     batching = replace(load("tensorrt-llm").batching, mixed=False)
     clients = np.array([4.0])
+    many, half = np.array([1.0 + tail]), np.ones(1)
     round_ = Round(clients, one, many, half, np.zeros(1), np.array([window]), 0.0, batching)
     beyond = round_.quantile(0.99) - round_.usual
     assert beyond[0] == pytest.approx(tail - round_.queue[0])

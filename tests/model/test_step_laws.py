@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from networksamples import STACKS, networks, setting
 
+from perfmodel.errors import UnknownName
 from perfmodel.graph.live import Memory, Span
 from perfmodel.hardware import load
 from perfmodel.networks import hosts, library
@@ -22,6 +23,7 @@ from perfmodel.training import step
 from perfmodel.training.copies import Copies
 from perfmodel.training.fabric import Fabric, exchange
 from perfmodel.training.layers import layers
+from perfmodel.training.pipeline import KINDS
 from perfmodel.training.plan import Plan
 from perfmodel.training.step import Step, predict_step
 from perfmodel.training.stepmemory import allocated_bytes
@@ -263,11 +265,57 @@ def test_an_exchange_in_tiles_hides_all_but_a_tile_at_most(product, transfer, st
     plan = Plan(seq=16, tensor=4, stack=stack)
     links = Fabric(plan, 8, lambda *_: exchange("all-reduce", (transfer,) * 3))
     one = Exchanged("gather", "all-gather", "tensor", 1.0, Value("x", 1, 1, "bf16"), 0)
-    alone, beside = links.seconds(one, 0.0), links.seconds(one, product)
+    alone, beside = links.seconds(one, 0.0, 0.0), links.seconds(one, product, 0.0)
     tiles = plan.setting.stack.tiles
     assert alone == transfer
     assert transfer / tiles * (1 - 1e-9) <= beside <= transfer * (1 + 1e-9)
     assert (beside < transfer) == (tiles > 1)
+
+
+@given(st.floats(1e-6, 1.0), st.floats(1e-6, 1.0))
+def test_gradients_of_inputs_are_added_up_beside_those_of_weights(product, transfer):
+    """Megatron-LM since 2022: the product is slower by the units that the exchange occupies."""
+    one = Exchanged("sum", "all-reduce", "tensor", 1.0, Value("x", 1, 1, "bf16"), 0)
+    for stack, beside in (("megatron", True), ("megatron-2021", False), ("eager", False)):
+        plan = Plan(seq=16, tensor=4, stack=stack)
+        links = Fabric(plan, 8, lambda *_: exchange("all-reduce", (transfer,) * 3))
+        added = links.seconds(one, 0.0, product)
+        assert max(transfer - product, 0.0) <= added * (1 + 1e-9)
+        assert (added < transfer * 0.9) == beside or product < transfer / 5
+        assert beside or added == transfer
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_parts_of_a_pipelines_step_are_no_longer_than_it(kind):
+    """Where each direction has half of the micro-batches, its layers run half as often."""
+    chunks = KINDS[kind].chunks or 2
+    plan = Plan(
+        seq=16, pipeline=2, chunks=chunks, schedule=kind, accumulation=8, tensor=2, stack="te"
+    )
+    found = predict_step(LLAMA, plan, load("h100-sxm"))
+    assert sum(found.classes.values()) <= found.seconds * 1.001
+
+
+@given(st.sampled_from(["norms", "attention", "activations", "norms+attention+activations"]))
+def test_recomputed_parts_lie_between_all_and_nothing(mode):
+    """Each part drops what it makes, and runs its own kernels again, without an exchange."""
+    times, sizes = {}, {}
+    for each in ("none", mode, "full"):
+        plan = Plan(seq=256, tensor=2, recompute=each, stack="te")
+        found = predict_step(LLAMA, plan, load("h100-sxm"))
+        times[each], sizes[each] = found.recompute_seconds, found.memory.lines["activations"]
+        waits = found.classes["communication"]
+        assert each == "full" or waits == pytest.approx(
+            predict_step(LLAMA, replace(plan, recompute="none"), load("h100-sxm"))
+            .classes["communication"]
+        )  # fmt: skip
+    assert sizes["full"] < sizes[mode] < sizes["none"]
+    assert times["none"] == 0.0 < times[mode] < times["full"]
+
+
+def test_a_part_that_nothing_has_is_refused():
+    with pytest.raises(UnknownName, match="no recomputation named 'norm'; did you mean norms"):
+        Plan(recompute="norm+attention")
 
 
 @pytest.mark.parametrize("recompute", ["none", "selective", "full"])

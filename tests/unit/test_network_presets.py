@@ -138,10 +138,23 @@ def t5(network, met=False):
     total = V * h
     for blocks, attentions in ((network.encoder, 1), (network.blocks, 2)):
         for block in blocks:
-            mlp, one = block.mlp, 2 * h * block.mlp.inner
+            mlp = block.mlp
+            one = (2 + mlp.gated) * h * mlp.inner
             experts = (1 if met else mlp.experts) * one + h * mlp.experts if mlp.experts else one
             total += block.repeat * (attentions * (4 * h * width + h) + experts + h)
         total += 32 * of.heads + h
+    return total if network.tied else total + V * h
+
+
+def whisper(network):
+    """Keys without biases, norms with; two convolutions of three taps; both stacks' positions."""
+    h, V, mels = network.hidden, network.vocabulary, network.frames.mels
+    total = V * h + (448 + 1500) * h + 3 * mels * h + h + 3 * h * h + h
+    for blocks, attentions in ((network.encoder, 1), (network.blocks, 2)):
+        for block in blocks:
+            inner = 2 * h * block.mlp.inner + block.mlp.inner + h
+            total += block.repeat * (attentions * (4 * h * h + 3 * h + 2 * h) + inner + 2 * h)
+        total += 2 * h
     return total
 
 
@@ -150,7 +163,7 @@ FORMS = {
     "falcon": falcon, "palm": palm, "llama": llama, "mistral": llama, "mixtral": llama,
     "qwen2": llama, "qwen2_moe": llama, "qwen3": llama, "qwen3_moe": llama, "llama4_text": llama4,
     "gemma2": gemma, "gemma3_text": gemma, "deepseek_v2": deepseek, "deepseek_v3": deepseek,
-    "gpt_oss": gpt_oss, "t5": t5, "switch_transformers": t5,
+    "gpt_oss": gpt_oss, "t5": t5, "switch_transformers": t5, "whisper": whisper,
 }  # fmt: skip
 
 

@@ -28,6 +28,7 @@ from perfmodel.networks.network import (
     SelfAttention,
     State,
 )
+from perfmodel.networks.sound import Frames
 
 Section = Mapping[str, Any]
 _DOCUMENT: Mapping[str, Any] = yamltable.read(Path(__file__).with_name("declared.yaml"))
@@ -40,7 +41,7 @@ WRAPPERS: Mapping[str, Section] = _DOCUMENT["wrappers"]
 _KINDS = {word: kind for kind, words in _DOCUMENT["kinds"].items() for word in words}
 _PARTS: Mapping[str, type] = {
     "latent": Latent, "indexer": Indexer, "state": State, "patches": Patches,
-    "projectors": Projector,
+    "projectors": Projector, "frames": Frames,
 }  # fmt: skip
 _INNER = ("mlp", "moe")
 """Layers that are an inner layer alone, where a layer is one part."""

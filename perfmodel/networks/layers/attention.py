@@ -39,7 +39,7 @@ def attention(
         q, k, v = _projections(layer, of, x, heads, kv_heads, name, cross=cross)
     seq = layer.share("tokens of a sequence", setting.seq, setting.shards.context, "context")
     past = 0 if cross else setting.past
-    keys, attn = past + seq, of
+    keys, attn = past + (_encoded(layer) if cross else seq), of
     if setting.shards.context > 1:
         keys = _keys_seen(of, setting.seq)
         attn = replace(of, causal=False)
@@ -75,6 +75,12 @@ def attention(
     return layer.joined(layer.one(output), name)
 
 
+def _encoded(layer: Layer) -> int:
+    """Rows of the encoder's output of each sequence."""
+    frames = layer.network.frames
+    return layer.setting.seq if frames is None else frames.positions
+
+
 def _cache(setting: Setting, name: str, cols: int) -> Value:
     """Cached keys or values of all sequences, for the tokens before this pass."""
     return Value(name, setting.batch * setting.past, cols, setting.data)
@@ -108,8 +114,12 @@ def _projections(
 ) -> tuple[_Group, _Group, _Group]:
     """Queries, keys and values, by one product or three; normalised and rotated."""
     setting, width = layer.setting, attn.head_size
-    sizes = (heads * width, groups * width, groups * attn.value_width)
-    q, k, v = (layer.value(f"{name} {part}", cols) for part, cols in zip("qkv", sizes, strict=True))
+    rows = setting.batch * _encoded(layer) if cross else x.rows
+    q = layer.value(f"{name} q", heads * width)
+    k, v = (
+        replace(layer.value(f"{name} {part}", groups * cols), rows=rows if cross else layer.tokens)
+        for part, cols in (("k", width), ("v", attn.value_width))
+    )
     bias = attn.qkv_bias
     if attn.borrowed:
         return (_borrowing(layer, attn, x, q, name),), (k,), (v,)
@@ -119,11 +129,14 @@ def _projections(
         columns = sum(y.cols for y in apart)
         layer.add(Linear(f"{name} qkv", setting, x, columns, bias, to=apart, split="out"))
     else:
-        source = Value("encoded", x.rows, x.cols, x.dtype) if cross else x
+        source = Value("encoded", rows, x.cols, x.dtype) if cross else x
         for part, y in zip("qkv", apart, strict=False):
             operand = x if part == "q" else source
-            label = f"{name} {part} projection"
-            layer.add(Linear(label, setting, operand, y.cols, bias, to=(y,), split="out"))
+            label, biased = (
+                f"{name} {part} projection",
+                bias and not (part == "k" and attn.plain_keys),
+            )
+            layer.add(Linear(label, setting, operand, y.cols, biased, to=(y,), split="out"))
     if attn.head_norm:
         q, k = (
             _head_norm(layer, tensor, width, f"{name} {p} norm")

@@ -11,6 +11,7 @@ from perfmodel.networks.operations.linear import Linear
 from perfmodel.networks.operations.loss import Loss
 from perfmodel.networks.operations.maps import Dropout, Learned, Map, Pass, activation
 from perfmodel.networks.operations.norm import Norm
+from perfmodel.networks.sound import TAPS, Frames
 from perfmodel.networks.value import Value, Weight
 
 # Per cent of tokens that BERT predicts (1810.04805, section 3.1).
@@ -48,6 +49,17 @@ def patch_embedding(layer: Layer, of: Patches) -> None:
         x = layer.one(Learned("positions", setting, x, (learned, network.hidden)))
     if network.embedding_norm:
         layer.norm("embedding norm", x)
+
+
+def sound_embedding(layer: Layer, of: Frames) -> None:
+    """Frames through two convolutions, as products of their taps; learned positions."""
+    setting, hidden, rows = layer.setting, layer.network.hidden, layer.tokens
+    x = Value("frames", 2 * rows, TAPS * of.mels, setting.data)
+    for i in (1, 2):
+        y = layer.one(Linear(f"frames {i}", setting, x, hidden, bias=True))
+        y = layer.one(activation(f"frames activation {i}", setting, y, "gelu", None))
+        x = Value("frames side by side", rows, TAPS * hidden, y.dtype)
+    layer.one(Learned("positions", setting, layer.x, (of.positions, hidden)))
 
 
 def head(layer: Layer) -> None:

@@ -55,18 +55,11 @@ class Operation(ABC):
 
     def derived(self, to: Recorder, gradients: Mapping[str, Value]) -> Gradients:
         """The backward pass by the rule of kernels (backward.py), from gradients by tensor."""
-        forward, setting, weights = (
-            Recorder(self.name),
-            self.setting,
-            {w.name for w in self.weights},
-        )
-        self.forward(forward)
+        setting, weights = self.setting, {w.name for w in self.weights}
         wanted = {x.name for x in self.inputs} if setting.gradients != "weights" else set()
         statistics = {value.name.rpartition(".")[2]: value for value in self.statistics}
-        back = Backward(
-            self.name, forward, to, wanted | (weights if setting.trains else set()), weights,
-            statistics,
-        )  # fmt: skip
+        wanted |= weights if setting.trains else set()
+        back = Backward(self.name, to.forward[self.name], to, wanted, weights, statistics)
         back.run(gradients)
         return tuple(back.total(x.name) or gradient_of(x, self.name) for x in self.inputs)
 

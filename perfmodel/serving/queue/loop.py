@@ -49,16 +49,17 @@ class Site:
     """Groups of such copies."""
     request: float = 0.0
     """Seconds of the server's host before the scheduler sees a request."""
-    work: tuple[float, float] = (0.0, 0.0)
-    """Seconds of the server's process for a request and for each of its tokens, in which others
-    wait for it."""
+    admit: float = 0.0
+    """Seconds in which the server admits a request, one at a time."""
 
 
 def simulate(steps: Steps, arrivals: Arrivals) -> Outcome:
     """Serve the requests, each with the deployment's images. Raises `ProblemError` for one that
     does not fit by itself."""
-    arrivals = replace(arrivals, inputs=arrivals.inputs + steps.of.image_tokens)
-    return run(site(steps, arrivals), arrivals)
+    longest, _ = steps.of.reading(round(float(np.mean(arrivals.inputs))))
+    prompts = [steps.of.reading(tokens)[1] for tokens in arrivals.inputs.tolist()]
+    arrivals = replace(arrivals, inputs=np.array(prompts))
+    return run(site(Steps(longest), arrivals), arrivals)
 
 
 def site(steps: Steps, arrivals: Arrivals) -> Site:
@@ -80,7 +81,7 @@ def site(steps: Steps, arrivals: Arrivals) -> Site:
     table = tabulated(steps, arrivals.longest, most)
     return Site(
         table, engine.batching, blocks, engine.cache.block, deployment.together, loops,
-        engine.request_seconds, engine.server_work,
+        engine.request_seconds, engine.admit_seconds,
     )  # fmt: skip
 
 
@@ -127,7 +128,7 @@ class _Loop:
             for _ in first
         ]  # fmt: skip
         self.free = 0.0
-        """When the server's process has admitted all that it was sent."""
+        """When the server has admitted all that it was sent."""
         for i, copy in sorted((i, c) for c, own in enumerate(first) for i in own):
             self._send(self.servers[copy], i, float(arrivals.seconds[i]))
 
@@ -217,8 +218,7 @@ class _Loop:
                     self._send(server, i, now)
 
     def _send(self, server: Server, i: int, now: float) -> None:
-        """A client sends a request to a copy; the process of the server takes it in turn."""
+        """A client sends a request to a copy; the server admits it in turn."""
         start = max(now, self.free)
-        admit, token = self.where.work
-        self.free = start + admit + token * int(self.arrivals.outputs[i])
+        self.free = start + self.where.admit
         server.coming.append((start + self.where.request, i))

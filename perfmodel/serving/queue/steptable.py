@@ -84,6 +84,9 @@ class StepTable:
     """Around a step with prompts."""
     encoding: Curve = field(default_factory=lambda: Curve([0.0, 1.0], [0.0, 0.0]))
     """Passes of the encoder, by the prompts that begin in a step."""
+    stream: float = 0.0
+    """Seconds in which a sequence's token is streamed to its client; no step is shorter than those
+    of its sequences."""
 
     def __post_init__(self) -> None:
         self._prompts = self.prompts[-1].tolist()
@@ -116,7 +119,7 @@ class StepTable:
         if crossing:
             computing = float(together_seconds(Work(computing, 1.0), Work(crossing, units)))
         device = max(computing + host.gaps, host.launch) + host.step + host.sequence * rows
-        return device + self.sends.at(tokens)
+        return max(device + self.sends.at(tokens), self.stream * rows)
 
     def _attention(self, sequences: int) -> Curve:
         """Attention of decoding sequences, by the mean of their cached tokens."""
@@ -186,6 +189,7 @@ def tabulated(steps: Steps, longest: int, most: int) -> StepTable:
         around(kernels + decoding.launches, steps.of.setting(1).stack.host),
         around(kernels + attention.launches, engine.prefill),
         Curve([0.0, *axes[0].tolist()], [0.0, *steps.encoding(axes[0]).total.tolist()]),
+        engine.stream_seconds * steps.of.together,
     )
 
 
