@@ -11,6 +11,7 @@ MODULES = (
     "add_norm",
     "quantise",
     "rotary",
+    "cross_entropy",
     "matmul",
     "weight_only",
     "grouped",

@@ -20,8 +20,8 @@ from perfmodel.proof.kernel import Array, KernelError, relative_error, torch_typ
 NAMES = {
     "copy", "scale", "add", "triad", "silu_mul", "chain-fused", "chain-unfused", "softmax",
     "softmax-online", "layernorm", "layernorm-backward", "rmsnorm", "rmsnorm-backward",
-    "add-rmsnorm", "quantise", "rotary", "matmul", "matmul-split-k", "matmul-persistent",
-    "matmul-w8a16", "matmul-w4a16", "attention-standard",
+    "add-rmsnorm", "quantise", "rotary", "cross-entropy", "matmul", "matmul-split-k",
+    "matmul-persistent", "matmul-w8a16", "matmul-w4a16", "attention-standard",
     "attention-standard-backward", "attention-tiled", "attention-backward", "attention-flash1",
     "attention-decode", "matmul-grouped",
 }  # fmt: skip

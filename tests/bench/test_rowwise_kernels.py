@@ -88,6 +88,7 @@ POINTS = Rowwise("pointwise", 64, 512, "fp16")
             "fp8 or int8, not fp16",
         ),
         ("silu_mul", replace(POINTS, inputs=2), {}, "silu_mul does not compute a map without a"),
+        ("cross-entropy", None, {"bd": 128}, "is one step of bd=128; take a shorter step"),
         ("rotary", None, {"heads": 3}, "heads must be a power of two, not 3"),
         ("add-rmsnorm", None, {"rows": 2**20}, "at most 1048576; take fewer rows"),
         ("chain-fused", None, {"cols": 0}, "cols must be a power of two, not 0"),
