@@ -6,7 +6,6 @@ A block holds whole rows, so that the sum is written for the next layer and not 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 import triton
@@ -34,7 +33,7 @@ class AddNorm(OperatorProblem):
     dtype: str = "bf16"
     """Type of the data."""
 
-    OPERATOR: ClassVar[str] = "add-rmsnorm"
+    OPERATOR = "add-rmsnorm"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ logit of its label. There are as many blocks as tiles of tokens.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 import triton
@@ -36,7 +35,7 @@ class CrossEntropy(OperatorProblem):
     dtype: str = "bf16"
     """Type of the data."""
 
-    OPERATOR: ClassVar[str] = "cross-entropy"
+    OPERATOR = "cross-entropy"
 
 
 @dataclass(frozen=True)

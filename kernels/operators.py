@@ -22,6 +22,7 @@ class OperatorProblem:
     """
 
     OPERATOR: ClassVar[str]
+    """The operator's name."""
 
     def __post_init__(self) -> None:
         assert self.case  # raises for invalid sizes

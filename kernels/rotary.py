@@ -7,7 +7,6 @@ heads, 2, head_dim / 2]. A block has some heads of some tokens, and reads their 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 import triton
@@ -37,7 +36,7 @@ class Rotary(OperatorProblem):
     dtype: str = "bf16"
     """Type of the data."""
 
-    OPERATOR: ClassVar[str] = "rotary"
+    OPERATOR = "rotary"
 
 
 @dataclass(frozen=True)
