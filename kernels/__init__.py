@@ -1,7 +1,6 @@
 """The bundled Triton kernels: one family a file, each with reference, schedule and config menu.
 
-They are installed as `perfmodel_kernels` and found through the entry-point group
-`perfmodel.kernels`.
+They are installed as `perfmodel_kernels`. Each module that is listed has its kernels in `KERNELS`.
 """
 
 MODULES = (
@@ -11,6 +10,7 @@ MODULES = (
     "norms",
     "matmul",
     "weight_only",
+    "grouped",
     "attention_standard",
     "attention_tiled",
     "attention_gluon",

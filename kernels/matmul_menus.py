@@ -8,7 +8,7 @@ from dataclasses import replace
 from perfmodel_kernels.common import ceil_div, power_of_two
 from perfmodel_kernels.matmul_config import MatmulConfig
 from perfmodel_kernels.matmul_tables import PERSISTENT, SPLIT, TILES, Form, Table
-from perfmodel_kernels.menus import slice_extent
+from perfmodel_kernels.menus import WITHOUT_FP8, slice_extent
 
 from perfmodel.algorithms import Matmul
 from perfmodel.algorithms.matmul import matmul_format
@@ -23,10 +23,6 @@ FEWEST_ROWS = 16
 # Rows of A, B and C that descriptors can serve are multiples of so many bytes.
 ROW_BYTES = 16
 _FAMILIES = {"sm_90": "hopper", "sm_100": "blackwell", "sm_120": "geforce", "gfx942": "cdna"}
-_WITHOUT_FP8 = {
-    "sm_80": "has no 8-bit floats",
-    "gfx942": "multiplies e4m3fnuz, and e4m3fn would be widened in software",
-}
 
 
 def by_columns(problem: Matmul) -> bool:
@@ -63,8 +59,8 @@ def _form(problem: Matmul, target: str) -> Form:
     """The key of the tables: (family of targets, type). Raises `ProblemError` for fp8 on a target
     without it."""
     compute = matmul_format(problem.dtype).compute
-    if compute == "fp8" and target in _WITHOUT_FP8:
-        raise ProblemError(f"{target} {_WITHOUT_FP8[target]}; take w8a8_int8 or a 16-bit type")
+    if compute == "fp8" and target in WITHOUT_FP8:
+        raise ProblemError(f"{target} {WITHOUT_FP8[target]}; take w8a8_int8 or a 16-bit type")
     family = _FAMILIES.get(target, "plain")
     if not _aligned(problem):
         family = "cdna-ragged" if family == "cdna" else "ragged"

@@ -14,6 +14,11 @@ from perfmodel.errors import ProblemError
 Config = TypeVar("Config")
 Problem = TypeVar("Problem")
 
+WITHOUT_FP8 = {
+    "sm_80": "has no 8-bit floats",
+    "gfx942": "computes with e4m3fnuz, and e4m3fn would be converted in software",
+}
+"""Targets without e4m3fn, and why."""
 # Fewest steps of k in a slice: with fewer, the pipeline only fills and drains.
 _FEWEST_STEPS = 4
 # Targets whose menus differ, and the number of units (that of an H100) for which configs are

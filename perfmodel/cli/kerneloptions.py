@@ -131,4 +131,5 @@ def _values(text: Any, default: Any, name: str, flag: str) -> list[Any]:
         return [True]
     if isinstance(default, str) or "dtype" in name:
         return list(spellings.names(text))
-    return [int(size) for size in ranges.parse(text, flag)]
+    number = float if isinstance(default, float) else int
+    return [number(size) for size in ranges.parse(text, flag)]

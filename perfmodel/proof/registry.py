@@ -1,9 +1,9 @@
-"""Kernels by name, found through the entry-point group `perfmodel.kernels`.
+"""Kernels by name: the bundled ones, and those of the entry-point group `perfmodel.kernels`.
 
-An entry point names one `BundledKernel` or a tuple of them; a user's package registers its kernels
-in the same way as the bundled ones. In a checkout that is not installed, the bundled kernels are
-loaded from the folder `kernels/` beside the package. An entry point that cannot be loaded is
-skipped and reported by `failures`; the others remain usable.
+The bundled kernels are in the modules that `perfmodel_kernels` names; in a checkout that is not
+installed it is loaded from the folder `kernels/` beside the package. An entry point of a user's
+package names one `BundledKernel` or a tuple of them. A module or an entry point that cannot be
+loaded is skipped and reported by `failures`; the others remain usable.
 """
 
 from __future__ import annotations
@@ -85,19 +85,14 @@ def _import_torch() -> None:
 
 def _sources() -> Iterator[tuple[str, Callable[[], Any]]]:
     """(where it comes from, how to load it), the bundled ones first."""
-    points = sorted(metadata.entry_points(group=GROUP), key=lambda point: point.name)
-    bundled = [point for point in points if point.value.startswith(f"{PACKAGE}.")]
-    if bundled:
-        yield from ((f"entry point {point.name}", point.load) for point in bundled)
-    else:
-        yield from _folder_sources()
-    for point in points:
-        if point not in bundled:
+    yield from _bundled_sources()
+    for point in sorted(metadata.entry_points(group=GROUP), key=lambda point: point.name):
+        if not point.value.startswith(f"{PACKAGE}."):  # as installations of 0.1 announce them
             yield f"entry point {point.name} ({point.value})", point.load
 
 
-def _folder_sources() -> Iterator[tuple[str, Callable[[], Any]]]:
-    """The bundled kernels of a checkout, loaded under the package name they have when installed."""
+def _bundled_sources() -> Iterator[tuple[str, Callable[[], Any]]]:
+    """The bundled kernels; those of a checkout are loaded under their package's name."""
     folder = Path(__file__).resolve().parents[2] / "kernels"
     if importlib.util.find_spec(PACKAGE) is None:
         spec = importlib.util.spec_from_file_location(

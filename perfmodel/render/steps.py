@@ -10,6 +10,7 @@ from typing import Any
 from perfmodel.columns import DIFFERS, columns_of
 from perfmodel.networks.expand import parameter_count
 from perfmodel.networks.finetuning import FineTuning
+from perfmodel.networks.loads import Loads
 from perfmodel.render.bars import Bar, Bars, bars_chart
 from perfmodel.render.chart import Chart
 from perfmodel.render.page import Page
@@ -92,8 +93,8 @@ def title(step: Step) -> str:
 
 
 def _tuning(plan: Plan) -> str:
-    """Fields of fine-tuning and of packing that are not as usual, beside those of a grid."""
-    names = {*vars(FineTuning()), "fill", "packed"} - {*_AXES}
+    """Fields of fine-tuning, loads and packing that are not as usual, beside those of a grid."""
+    names = {*vars(FineTuning()), *vars(Loads()), "fill", "packed"} - {*_AXES}
     values = {name: value for name, value in plan.settings.items() if name in names}
     return "".join(f" {name.replace('_', '-')}={value}" for name, value in values.items())
 

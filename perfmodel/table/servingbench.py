@@ -1,14 +1,17 @@
 """Turns the results of serving benchmarks, one row with many metrics, into one metric a row.
 
-`vllm bench serve` (SGLang's bench_serving writes nearly the same) has medians of the times and
-rates of all devices; llama-bench and llama-batched-bench have prompts and answers of a static
-batch. What a benchmark does not say (the device, mostly) is given by `--set`.
+`vllm bench serve` (SGLang's bench_serving writes nearly the same), genai-perf (AIPerf writes nearly
+the same) and trtllm-bench have medians of the times, tails of first tokens, and rates of all
+devices; llama-bench and llama-batched-bench have prompts and answers of a static batch. What a
+benchmark does not say (the device, mostly) is given by `--set`.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,14 +22,47 @@ from perfmodel.table.sheet import Sheet
 
 Row = Mapping[str, str]
 
-_CLIENT = {
-    "median_ttft_ms": "ttft_ms",
-    "median_tpot_ms": "tpot_ms",
-    "median_e2el_ms": "e2e_ms",
-    "median_e2e_latency_ms": "e2e_ms",
-    "output_throughput": "output_tokens_per_s",
-    "total_token_throughput": "total_tokens_per_s",
-}
+_CLIENT = (
+    ("median_ttft_ms", "ttft_ms", "p50"),
+    ("p90_ttft_ms", "ttft_ms", "p90"),
+    ("p99_ttft_ms", "ttft_ms", "p99"),
+    ("median_tpot_ms", "tpot_ms", ""),
+    ("median_e2el_ms", "e2e_ms", ""),
+    ("median_e2e_latency_ms", "e2e_ms", ""),
+    ("output_throughput", "output_tokens_per_s", ""),
+    ("total_token_throughput", "total_tokens_per_s", ""),
+)
+"""Of a tool, the cells, the metric that each is, and its statistic of first tokens."""
+_GENAI = (
+    ("time_to_first_token.p50", "ttft_ms", "p50"),
+    ("time_to_first_token.p90", "ttft_ms", "p90"),
+    ("time_to_first_token.p99", "ttft_ms", "p99"),
+    ("inter_token_latency.p50", "tpot_ms", ""),
+    ("request_latency.p50", "e2e_ms", ""),
+    ("output_token_throughput.avg", "output_tokens_per_s", ""),
+)
+_TRTLLM_RATES = (
+    ("performance.system_output_throughput_tok_s", "output_tokens_per_s", ""),
+    ("performance.system_total_throughput_tok_s", "total_tokens_per_s", ""),
+)
+_TRTLLM_TIMES = (
+    ("streaming_metrics.ttft_percentiles.p50", "ttft_ms", "p50"),
+    ("streaming_metrics.ttft_percentiles.p90", "ttft_ms", "p90"),
+    ("streaming_metrics.ttft_percentiles.p99", "ttft_ms", "p99"),
+    ("streaming_metrics.tpot_percentiles.p50", "tpot_ms", ""),
+    ("performance.request_latency_percentiles_ms.p50", "e2e_ms", ""),
+)
+_STIMULUS = ("input_config.perf_analyzer.stimulus.", "input_config.loadgen.", "input_config.")
+"""Where genai-perf and AIPerf keep the load that was asked for, the newest first."""
+_MODELS = ("input_config.model_names", "input_config.endpoint.model_names", "input_config.model")
+_BACKENDS = {"tensorrtllm": "tensorrt-llm", "vllm": "vllm"}
+"""Engines behind a Triton server, by genai-perf's names."""
+_FORMATS = {
+    "W4A16_AWQ": "int4", "W4A16_GPTQ": "int4", "W4A16": "int4", "W8A16": "int8",
+    "W8A8_SQ_PER_CHANNEL": "w8a8", "FP8_BLOCK_SCALES": "fp8-block", "W4A16_MXFP4": "mxfp4",
+}  # fmt: skip
+"""Formats of weights by TensorRT-LLM's names (`QuantAlgo`), where they differ."""
+_TUNED = re.compile(r"-(instruct|chat|it|hf|fp8|nvfp4|fp4|awq|gptq)(?=-|$)", re.IGNORECASE)
 _TEST = re.compile(r"(?:pp(\d+))?\+?(?:tg(\d+))?(?: @ d(\d+))?")
 _QUANTISED = re.compile(r"(Q\d\w*?|IQ\d\w*?|F16|BF16|F32|MXFP4)(?: - (\w)\w*)?(?: MoE)?$")
 
@@ -66,16 +102,83 @@ def _client(row: Row) -> Iterator[dict[str, str]]:
         for name, total in (("isl", "total_input_tokens"), ("osl", "total_output_tokens"))
         if requests
     }
-    clients, rate = row.get("max_concurrency", ""), row.get("request_rate", "")
-    load = {"load": "full"}
+    load = _asked(row.get("max_concurrency", ""), row.get("request_rate", ""))
+    labels = {"network": _network(row.get("model_id", "")), "engine": row.get("backend", "")}
+    yield from _metrics(row, _CLIENT, {**labels, **lengths, **load})
+
+
+def _genai(row: Row) -> Iterator[dict[str, str]]:
+    """Metrics of genai-perf's profile_export_genai_perf.json. The engine is known behind Triton
+    alone: other servers are asked without a word of theirs."""
+    clients, rate = (
+        next((_first(row[at + name]) for at in _STIMULUS if row.get(at + name)), "")
+        for name in ("concurrency", "request_rate")
+    )
+    models = next((row[name] for name in _MODELS if row.get(name)), "")
+    triton = row.get("input_config.endpoint.service_kind") == "triton"
+    backend = row.get("input_config.endpoint.backend", "") if triton else ""
+    labels = {"network": _network(_first(models)), "engine": _BACKENDS.get(backend, "")}
+    lengths = {
+        "isl": f"{_count(row, 'input_sequence_length.avg'):.0f}",
+        "osl": f"{_count(row, 'output_sequence_length.avg'):.0f}",
+    }
+    yield from _metrics(row, _GENAI, {**labels, **lengths, **_asked(clients, rate)})
+
+
+def _trtllm(row: Row) -> Iterator[dict[str, str]]:
+    """Metrics of trtllm-bench's report. More requests than the engine runs at once were all sent at
+    the start: their times are those of the queue, and rates alone are of the engine."""
+    clients = _count(row, "request_info.avg_num_concurrent_requests")
+    full = clients > (number(row.get("world_info.max_batch_size", "")) or math.inf)
+    load = {"load": "full"} if full else _asked(f"{max(clients, 1.0):.0f}", "")
+    algorithm = row.get("engine.quantization", "")
+    labels = {
+        "network": _network(row.get("engine.model", "")),
+        "engine": "tensorrt-llm",
+        "engine_version": row.get("engine.version", ""),
+        "weights_dtype": _FORMATS.get(algorithm, algorithm) or row.get("engine.dtype", ""),
+        "kv_dtype": row.get("engine.kv_cache_dtype", "") or row.get("engine.dtype", ""),
+        "flag": "speculative" if row.get("decoding_stats.mode") else "",
+        "isl": f"{_count(row, 'request_info.avg_input_length'):.0f}",
+        "osl": f"{_count(row, 'request_info.avg_output_length'):.0f}",
+        "devices": row.get("world_info.world_size", ""),
+        "tensor": row.get("world_info.tp_size", ""),
+        "pipeline": row.get("world_info.pp_size", ""),
+        "expert": row.get("world_info.ep_size", ""),
+    }
+    times = () if full else _TRTLLM_TIMES
+    yield from _metrics(row, (*_TRTLLM_RATES, *times), {**labels, **load})
+
+
+def _metrics(
+    row: Row, cells: Sequence[tuple[str, str, str]], shared: Mapping[str, str]
+) -> Iterator[dict[str, str]]:
+    """A row for each metric that a tool gave, with what all of them share."""
+    for cell, metric, statistic in cells:
+        if row.get(cell):
+            yield {**shared, "metric": metric, "value": row[cell], "statistic": statistic}
+
+
+def _asked(clients: str, rate: str) -> dict[str, str]:
+    """The load of so many clients, else of a rate; without both all requests come at once."""
     if _is_number(clients):
-        load = {"load": "concurrency", "concurrency": clients}
-    elif _is_number(rate):
-        load = {"load": "rate", "rate": rate}
-    labels = {"network": row.get("model_id", ""), "engine": row.get("backend", "")}
-    for field, metric in _CLIENT.items():
-        if row.get(field):
-            yield {**labels, **lengths, **load, "metric": metric, "value": row[field]}
+        return {"load": "concurrency", "concurrency": clients}
+    return {"load": "rate", "rate": rate} if _is_number(rate) else {"load": "full"}
+
+
+def _network(model: str) -> str:
+    """The network of a checkpoint: without owner or folder, and without what it was tuned to or
+    stored in."""
+    return _TUNED.sub("", model.rstrip("/").split("/")[-1])
+
+
+def _first(cell: str) -> str:
+    """The first item of a list in a cell; another cell as it is."""
+    try:
+        items = json.loads(cell) if cell.startswith("[") else None
+    except (ValueError, RecursionError):
+        return cell
+    return str(items[0]) if items else cell
 
 
 def _llama(row: Row) -> Iterator[dict[str, str]]:
@@ -140,6 +243,16 @@ _TOOLS: tuple[tuple[str, set[str], Any], ...] = (
         "a serving client (vllm bench serve)",
         {"completed", "output_throughput", "median_ttft_ms"},
         _client,
+    ),
+    (
+        "genai-perf",
+        {"time_to_first_token.p50", "output_token_throughput.avg", "input_sequence_length.avg"},
+        _genai,
+    ),
+    (
+        "trtllm-bench",
+        {"engine.model", "world_info.tp_size", "performance.system_output_throughput_tok_s"},
+        _trtllm,
     ),
     ("llama-bench", {"n_prompt", "n_gen", "avg_ts"}, _llama),
     ("llama-bench", {"model", "backend", "test", "t/s"}, _llama),

@@ -12,6 +12,7 @@ from perfmodel.errors import ProblemError, SizeError
 from perfmodel.fieldoption import PASS, PLAN, STEP, FieldOption
 from perfmodel.networks import rematerialise
 from perfmodel.networks.finetuning import FineTuning, Stored
+from perfmodel.networks.loads import Loads
 from perfmodel.networks.network import Network
 from perfmodel.networks.setting import Attention, Dtype, Setting, Shards
 from perfmodel.networks.stack import load as load_stack
@@ -32,7 +33,7 @@ def _optimisers() -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Plan(FineTuning):
+class Plan(FineTuning, Loads):
     """One training step. Raises `ProblemError` and `UnknownName`."""
 
     seq: Annotated[int, FieldOption(STEP, "TOKENS", single=True)] = 2048
@@ -104,6 +105,7 @@ class Plan(FineTuning):
         if self.zero not in (0, 1, 2, 3):
             raise ProblemError(f"zero is {self.zero}; it is 0, 1, 2 or 3")
         self.check_tuning()
+        self.check_loads()
         rematerialise.mode(self.recompute)
         load_stack(self.stack)
         if self.sequence and self.tensor == 1:
@@ -146,7 +148,7 @@ class Plan(FineTuning):
     @property
     def settings(self) -> dict[str, Any]:
         """Its fields that are set, as data."""
-        usual = vars(FineTuning()) | {"fill": 1.0, "packed": 1.0}
+        usual = vars(FineTuning()) | vars(Loads()) | {"fill": 1.0, "packed": 1.0}
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         values["sequence"] = self.splits_rows
         return {
@@ -274,6 +276,7 @@ class Plan(FineTuning):
                 expert=self.expert,
                 expert_tensor=self.expert <= self.data,
             ),
+            loads=Loads(self.skew, self.shares, self.capacity),
             tuning=self.tuning,
             stored=self.stored,
             fill=self.fill,
@@ -294,6 +297,11 @@ class Plan(FineTuning):
                 f"{layers} layers do not divide by {stages} stages (pipeline {self.pipeline} x "
                 f"chunks {self.chunks})",
                 fits,
+            )
+        uneven = not self.even or self.capacity is not None
+        if uneven and not any(block.mlp.experts for block in network.blocks):
+            raise ProblemError(
+                f"{network.name} has no experts; drop skew, shares and capacity, which are of them"
             )
         if self.sharing % self.expert:
             axes = "data and context" if self.expert <= self.data else "data, context and tensor"

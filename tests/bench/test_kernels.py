@@ -22,7 +22,7 @@ NAMES = {
     "layernorm", "layernorm-backward", "rmsnorm", "rmsnorm-backward", "matmul", "matmul-split-k",
     "matmul-persistent", "matmul-w8a16", "matmul-w4a16", "attention-standard",
     "attention-standard-backward", "attention-tiled", "attention-backward", "attention-flash1",
-    "attention-decode",
+    "attention-decode", "matmul-grouped",
 }  # fmt: skip
 # What Triton's interpreter cannot run: see test_attention_kernels.py.
 DEVICE_ONLY = {"attention-gluon", "attention-gluon-blackwell"}

@@ -15,10 +15,12 @@ pytest.importorskip("triton")
 from menulaw import compiled, global_accesses, is_wide, menu
 
 from perfmodel.algorithms import Matmul
+from perfmodel.algorithms.grouped import GroupedMatmul
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import load
 from perfmodel.proof import registry
 from perfmodel.proof.compiled.targets import TARGETS, target
+from perfmodel.proof.replay import suite
 from perfmodel.proof.replay.replay import replay
 
 KERNELS = ("matmul", "matmul-split-k", "matmul-persistent")
@@ -54,6 +56,27 @@ def test_every_form_is_right_and_asks_for_what_is_counted(sizes, form, data):
     found = replay("matmul", Matmul(*sizes, dtype), config)
     assert found.equal, [row for row in found.tensors if not row.equal]
     assert found.largest_error < (1e-5 if dtype == "fp32" else 3e-3)
+
+
+@settings(max_examples=10)
+@given(
+    st.integers(1, 40), st.integers(1, 9), st.integers(1, 3), st.floats(0, 2), st.integers(1, 90)
+)
+def test_groups_are_multiplied_by_their_own_matrices(tokens, groups, ranks, skew, n):
+    """Whatever their rows, and in expectation as even loads where they are even."""
+    kernel = registry.kernel("matmul-grouped")
+    example, config = kernel.cases[0]
+    chosen = min(example.chosen, groups)
+    problem = replace(
+        example, m=tokens * chosen, batch=groups, ranks=ranks, skew=skew, chosen=chosen, n=n
+    )
+    found = replay("matmul-grouped", problem, config)
+    assert suite.passes(found), found.tensors
+    even = replace(problem, skew=0.0)
+    model = GroupedMatmul(*(getattr(even, name) for name in ("m", "n", "k", "batch", "dtype")),
+                          chosen=chosen, ranks=ranks)  # fmt: skip
+    assert model.sizes().items() <= even.sizes().items()
+    assert even.flops() == pytest.approx(model.flops())
 
 
 @settings(max_examples=10)

@@ -129,7 +129,7 @@ def test_the_wheel_works_outside_the_repository(archives, tmp_path):
     )
     where, *groups = run("-c", code).split()
     assert Path(where).is_relative_to(tmp_path / "site")
-    assert groups == ["console_scripts", "perfmodel.kernels", "pytest11"]
+    assert groups == ["console_scripts", "pytest11"]
 
 
 @pytest.mark.skipif(compiler() is None, reason="there is no C compiler")

@@ -64,13 +64,12 @@ def test_every_package_is_listed():
     assert listed == found | {"perfmodel.hardware_specs", "perfmodel_kernels"}
 
 
-def test_every_kernel_file_is_announced():
-    points = PROJECT["project"]["entry-points"]["perfmodel.kernels"]
-    modules = {value.removeprefix("perfmodel_kernels.").split(":")[0] for value in points.values()}
+def test_every_kernel_file_is_listed():
+    files = (ROOT / "kernels").glob("*.py")
+    modules = {file.stem for file in files if "\nKERNELS = " in file.read_text(encoding="utf-8")}
     tree = ast.parse((ROOT / "kernels" / "__init__.py").read_text(encoding="utf-8"))
     (listed,) = (node.value for node in tree.body if isinstance(node, ast.Assign))
     assert modules == set(ast.literal_eval(listed))
-    assert all((ROOT / "kernels" / f"{name}.py").is_file() for name in modules)
 
 
 def test_scripts_exist():

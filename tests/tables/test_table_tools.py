@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from folders import TESTS
 
 from perfmodel.table import windows
 from perfmodel.table.hints import Hints
@@ -132,10 +133,10 @@ CLIENT = {
 
 def test_the_json_of_a_serving_client_is_a_metric_a_row(table):
     rows = table(json.dumps(CLIENT), "serving", stated={"device": "h100-sxm"}).table
-    assert dict(zip(rows["metric"], rows["value"], strict=True)) == {
-        "ttft_ms": 100.2, "tpot_ms": 21.1, "output_tokens_per_s": 1278.7,
-        "total_tokens_per_s": 11508.2,
-    }  # fmt: skip
+    assert list(rows[["metric", "statistic", "value"]].fillna("").itertuples(index=False)) == [
+        ("ttft_ms", "p50", 100.2), ("ttft_ms", "p99", 300.2), ("tpot_ms", "", 21.1),
+        ("output_tokens_per_s", "", 1278.7), ("total_tokens_per_s", "", 11508.2),
+    ]  # fmt: skip
     shared = rows.iloc[0]
     assert (shared["isl"], shared["osl"], shared["concurrency"]) == (1024, 128, 32)
     assert (shared["load"], shared["network"], shared["engine"]) == (
@@ -153,6 +154,50 @@ def test_a_client_without_concurrency_has_a_rate_or_all_at_once(table, changes, 
     row = table(text, "serving", stated={"device": "h100-sxm"}).table.iloc[0]
     assert row["load"] == load_
     assert rate is None or row["rate"] == rate
+
+
+GENAI = json.loads((TESTS / "layouts" / "genai-perf.json").read_text())
+TRTLLM = json.loads((TESTS / "layouts" / "trtllm-bench.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("config", "asked"),
+    [({"concurrency": [16], "model": ["llama-3-8b"]}, ("concurrency", 16)),
+     ({"loadgen": {"request_rate": 4.0}, "model": "llama-3-8b"}, ("rate", 4)),
+     ({"endpoint": {"model_names": ["x/Llama-3-8B-Chat-FP8"]}}, ("full", None))],
+)  # fmt: skip
+def test_genai_perf_keeps_its_load_in_several_places(table, config, asked):
+    stated = {"device": "h100-sxm", "engine": "vllm"}
+    text = json.dumps({**GENAI, "input_config": config})
+    row = table(text, "serving", stated=stated).table.iloc[0]
+    assert (row["load"], row.get(asked[0])) == asked
+    assert row["network"].lower() == "llama-3-8b"
+
+
+def test_a_server_behind_triton_names_its_engine(table):
+    endpoint = {"backend": "vllm", "service_kind": "triton"}
+    text = json.dumps({**GENAI, "input_config": {**GENAI["input_config"], "endpoint": endpoint}})
+    assert set(table(text, "serving", stated={"device": "h100"}).table["engine"]) == {"vllm"}
+
+
+def test_requests_that_wait_for_trtllm_bench_have_rates_alone(table):
+    """All of a data set at once: more requests than a batch holds, whose times are the queue's."""
+    text = json.dumps(
+        {**TRTLLM, "request_info": {**TRTLLM["request_info"], "avg_num_concurrent_requests": 900.0}}
+    )
+    rows = table(text, "serving", stated={"device": "h100-sxm"}).table
+    assert list(rows["metric"]) == ["output_tokens_per_s", "total_tokens_per_s"]
+    assert set(rows["load"]) == {"full"}
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "weights"), [(None, "bf16"), ("W4A16_AWQ", "int4"), ("NVFP4", "nvfp4")]
+)
+def test_weights_of_trtllm_bench_have_names_of_their_own(table, algorithm, weights):
+    text = json.dumps({**TRTLLM, "engine": {**TRTLLM["engine"], "quantization": algorithm}})
+    rows = table(text, "serving", stated={"device": "b200"})
+    assert set(rows.table["weights_dtype"]) == {weights}
+    assert load("serving").predicted(rows.table, rows.faults)["reason"].eq("").all()
 
 
 LLAMA = """| model | size | params | backend | ngl | test | t/s |

@@ -142,13 +142,30 @@ REAL = {
     "google-benchmark.json": (
         {"stated": A100}, {"op": "gemm", "m": 1024, "measured_us": 21.4}, 2,
     ),
+    # genai-perf's profile_export_genai_perf.json; the server is no Triton, so the engine is stated.
+    "genai-perf.json": (
+        {"stated": {"device": "h100-sxm", "engine": "tensorrt-llm"}},
+        {"network": "Llama-3.1-8B", "engine": "tensorrt-llm", "load": "concurrency", "isl": 1000,
+         "osl": 200, "concurrency": 32, "metric": "ttft_ms", "statistic": "p50", "value": 86.2}, 6,
+    ),
+    # trtllm-bench throughput --streaming --report_json.
+    "trtllm-bench.json": (
+        {"stated": {"device": "h100-sxm"}},
+        {"network": "Llama-3.1-70B", "weights_dtype": "fp8", "kv_dtype": "fp8", "tensor": 4,
+         "concurrency": 63, "metric": "output_tokens_per_s", "value": 3180.0}, 6,
+    ),
 }  # fmt: skip
+SERVING = ("genai-perf.json", "trtllm-bench.json")
+
+
+def kind_of(name):
+    return load_kind("serving" if name in SERVING else "operator")
 
 
 @pytest.mark.parametrize("name", REAL)
 def test_real_layouts_are_read(name):
     hints, first, rows = REAL[name]
-    found = read(LAYOUTS / name, OPERATORS, Hints(**hints))
+    found = read(LAYOUTS / name, kind_of(name).layout, Hints(**hints))
     assert len(found.table) == rows
     assert (found.faults == "").all()
     assert found.notes
@@ -165,12 +182,12 @@ def test_every_file_of_layouts_is_in_the_list():
 
 
 def test_real_layouts_are_scored():
-    kind = load_kind("operator")
     for name, (hints, _, rows) in REAL.items():
-        found = read(LAYOUTS / name, OPERATORS, Hints(**hints))
+        kind = kind_of(name)
+        found = read(LAYOUTS / name, kind.layout, Hints(**hints))
         predicted = kind.predicted(found.table, found.faults)
         assert (predicted["reason"] == "").all(), name
-        ratio = predicted["predicted_us"] / predicted["measured_us"]
+        ratio = predicted[kind.fields.predicted] / predicted[kind.fields.measured]
         assert len(ratio) == rows
         assert ratio.between(0.4, 2.5).all(), name
 

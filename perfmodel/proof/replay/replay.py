@@ -254,13 +254,13 @@ def _compare(
             ways = requests.setdefault((launch.kernel, aliases[array]), {})
             ways[way] = ways.get(way, 0) + number
     counts = {
-        (part.name, tensor): traffic
+        (part.name, tensor): _whole(traffic)
         for part in cost.kernels
         for tensor, traffic in part.l2.items()
         if traffic.total_bytes
     }
     floors: dict[tuple[str, str], Any] = {
-        (part.name, tensor): traffic.read_bytes
+        (part.name, tensor): _whole(traffic).read_bytes
         for part in cost.kernels
         for tensor, traffic in part.hbm.items()
         if not traffic.write_bytes and not traffic.atomic_bytes
@@ -291,6 +291,12 @@ def _distinct_bytes(
         key = (kernel, aliases[array])
         sizes[key] = sizes.get(key, 0) + int(np.count_nonzero(marks))
     return sizes
+
+
+def _whole(traffic: Traffic) -> Traffic:
+    """Bytes without the rounding of a mean: 7 groups of 150 / 7 rows have 150."""
+    ways = (traffic.read_bytes, traffic.write_bytes, traffic.atomic_bytes)
+    return Traffic(*(round(float(way), 6) for way in ways))
 
 
 def _traffic(ways: Mapping[str, int]) -> Traffic:
