@@ -25,7 +25,7 @@ from perfmodel.training.trainingrun import RunCost
 
 _AXES = (
     "tensor", "pipeline", "chunks", "data", "context", "expert", "expert_tensor", "zero",
-    "lora", "micro_batch", "recompute",
+    "lora", "micro_batch", "offload", "recompute",
 )  # fmt: skip
 """Fields of a plan that a grid varies."""
 _FOLLOWING = ("data", "global_batch")
@@ -40,7 +40,8 @@ def _axis(name: str) -> Column:
     """A column for a field that distinguishes plans."""
     path = f"plan.{name}" if name in _AXES else name
     rank = 2 if name in _FOLLOWING else 0
-    return Column(name.replace("_", "-"), path, "{}", name != "recompute", rank=rank, when=DIFFERS)
+    number = name not in ("offload", "recompute")
+    return Column(name.replace("_", "-"), path, "{}", number, rank=rank, when=DIFFERS)
 
 
 def single(step: Step, convention: str, costs: Sequence[RunCost] = ()) -> Report:
@@ -90,6 +91,7 @@ def title(step: Step) -> str:
         f"{step.network.name} on {plan.devices:,} x {step.device}: "
         f"{layout}seq={plan.seq} micro-batch={plan.micro_batch} "
         f"global-batch={plan.global_batch} recompute={plan.recompute} zero={plan.zero} "
+        f"{'offload=optimiser ' if plan.offloads else ''}"
         f"dtype={plan.dtype} stack={plan.stack}{_tuning(plan)}"
     )
 
@@ -144,13 +146,14 @@ def _mfu(step: Step, convention: str) -> str:
 
 
 def fit(step: Step) -> str:
-    """Whether it fits into the fullest device's memory."""
+    """Whether it fits into the fullest device's memory, and what the host's memory keeps of it."""
+    kept = "" if step.host_bytes is None else f", and {binary(step.host_bytes)} in the host's"
     memory = step.memory
     if memory.capacity_bytes is None:
         return f"holds {binary(memory.peak_bytes)}; the device's capacity is not in its spec"
     if memory.fits:
-        return f"fits: {binary(memory.peak_bytes)} of {binary(memory.capacity_bytes)}"
-    return f"does not fit by {binary(memory.lacking_bytes)}"
+        return f"fits: {binary(memory.peak_bytes)} of {binary(memory.capacity_bytes)}{kept}"
+    return f"does not fit by {binary(memory.lacking_bytes)}{kept}"
 
 
 def spent(cost: RunCost) -> str:

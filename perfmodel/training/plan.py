@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from perfmodel.compression import quantised
 from perfmodel.elements import element
-from perfmodel.errors import ProblemError, SizeError
+from perfmodel.errors import ProblemError, SizeError, UnknownName
 from perfmodel.fieldoption import PASS, PLAN, STEP, FieldOption
 from perfmodel.networks import rematerialise
 from perfmodel.networks.finetuning import FineTuning, Stored
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from perfmodel.hardware import Device
     from perfmodel.networks.network import Network
     from perfmodel.training.result import Step
+
+
+OFFLOADS = ("none", "optimiser")
+"""What lies in host memory and is computed there."""
 
 
 def _optimisers() -> tuple[str, ...]:
@@ -94,6 +98,8 @@ class Plan(FineTuning, Loads):
     """Whether a backward pass follows; otherwise only the forward pass runs."""
     paged: Annotated[bool, FieldOption(STEP)] = False
     """Move optimiser states to host memory as far as the device's is short of (paged optimiser)."""
+    offload: Annotated[str, FieldOption(PLAN, "NAME", names=OFFLOADS)] = "none"
+    """`optimiser`: the host keeps master weights and states and updates them (ZeRO-Offload)."""
     fill: Annotated[float, FieldOption(STEP, "SHARE", least=0, most=1)] = 1.0
     """Share of the tokens of a sequence that are real, not padding."""
     packed: Annotated[float, FieldOption(STEP, "N", least=1)] = 1.0
@@ -126,6 +132,22 @@ class Plan(FineTuning, Loads):
             )
         if self.sequence and self.tensor == 1:
             raise ProblemError("sequence parallelism goes with tensor parallelism; give tensor 2")
+        if self.offload not in OFFLOADS:
+            raise UnknownName("offload", self.offload, OFFLOADS)
+        if self.offloads:
+            self._check_offload()
+
+    def _check_offload(self) -> None:
+        """Raise `ProblemError` for an update that a host does not compute."""
+        if self.optimiser == "none":
+            raise ProblemError("offload optimiser needs an optimiser, and the plan has none")
+        if optimisers.load(self.optimiser).multiplies:
+            raise ProblemError(
+                f"offload optimiser takes an update without matrix products, and {self.optimiser} "
+                "has some; take adamw"
+            )
+        if self.paged:
+            raise ProblemError("offload optimiser moves all states to the host; drop paged")
 
     @classmethod
     def over(cls, devices: int, global_batch: int | None = None, **fields: Any) -> Plan:
@@ -164,8 +186,8 @@ class Plan(FineTuning, Loads):
     @property
     def settings(self) -> dict[str, Any]:
         """Its fields that are set, as data."""
-        usual = vars(FineTuning()) | vars(Loads()) | {"fill": 1.0, "packed": 1.0}
-        usual["expert_tensor"] = 0
+        usual = vars(FineTuning()) | vars(Loads())
+        usual |= {"fill": 1.0, "packed": 1.0, "offload": "none", "expert_tensor": 0}
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         values["sequence"] = self.splits_rows
         return {
@@ -173,6 +195,27 @@ class Plan(FineTuning, Loads):
             for name, value in values.items()
             if value not in (None, "") and value != usual.get(name)
         }
+
+    @property
+    def offloads(self) -> bool:
+        """Whether the host updates the weights."""
+        return self.offload == "optimiser"
+
+    @property
+    def gradients_leave(self) -> bool:
+        """Whether the gradients of a layer go to the host in every micro-batch, during its backward
+        pass; otherwise those of the last one do, because the copies' gradients are added up
+        first."""
+        early = self.zero == 3 or (self.zero == 2 and bool(self.setting.stack.overlaps_gradients))
+        return self.offloads and (self.copies == 1 or early)
+
+    @property
+    def hosted(self) -> tuple[str, ...]:
+        """Kinds of memory that lie in host memory, or may lie there."""
+        if self.paged:
+            return ("optimiser states",)
+        states = ("master weights", "optimiser states") if self.offloads else ()
+        return (*states, "gradients") if self.gradients_leave else states
 
     @property
     def schedule_kind(self) -> str:

@@ -171,7 +171,8 @@ class Floors:
             shards=plan.copies,
         )  # fmt: skip
         frozen = self.frozen_bytes / (plan.copies if plan.zero == 3 else 1)
-        return float(sum(states.values()) + frozen) / shares
+        resident = sum(size for name, size in states.items() if name not in plan.hosted)
+        return float(resident + frozen) / shares
 
     def seconds(self, plan: Plan) -> float:
         """Least seconds of a step, by its operations."""
