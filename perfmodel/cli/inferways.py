@@ -84,8 +84,10 @@ def searched(
     demand = Demand(
         load_asked["isl"], load_asked["osl"], targets, load.statistic, load.vary,
         load_asked["cached"], load_asked["load"] if load.concurrency else 0.0,
-        load_asked["load"] if load.rate else 0.0,
+        load_asked["load"] if load.rate else 0.0, asked.price,
     )  # fmt: skip
+    for device in choices["device"] if asked.price else ():
+        asked.price.of(device)
     tensors = choices["tensor"] if list(choices["tensor"]) != [1] else ()
     bases: list[Deployment] = []
     for device, engine, cache in product(*(choices[x] for x in ("device", "engine", "cache"))):
