@@ -281,7 +281,7 @@ def _best(served: Sequence[Served], demand: Demand, gpus: int) -> Option | Miss:
     stops = "memory" if i + 1 == len(served) else ratios[i + 1][1]
     if i + 1 < len(served) and ratios[i + 1][0] <= 1.0:
         stops = "throughput"
-    price = demand.prices and demand.prices.of(copy.device)
+    price = None if demand.prices is None else demand.prices.of(copy.device)
     return _sized(Option(served[i], gpus // copy.devices, stops, price), demand)
 
 
