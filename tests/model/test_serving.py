@@ -504,7 +504,7 @@ def test_a_cache_at_the_host_lies_between_one_on_the_device_and_none(part, engin
     device, host = (cached_at(at, part, load, engine=engine) for at in ("device", "host"))
     none = cached_at("host", 0, load, engine=engine)
     assert device.ttft_seconds < host.ttft_seconds < none.ttft_seconds
-    assert host.requests_per_s <= device.requests_per_s * (1.0 + 1e-6)  # rates are halved for
+    assert host.requests_per_s <= device.requests_per_s * (1.0 + 1e-6)  # by halvings
     assert cached_at("device", 0, load, engine=engine).ttft_seconds == none.ttft_seconds
 
 
