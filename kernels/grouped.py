@@ -25,7 +25,7 @@ from perfmodel_kernels.matmul_menus import FEWEST_ROWS, by_columns
 from perfmodel_kernels.menus import WITHOUT_FP8, every
 
 from perfmodel.algorithms.algorithm import Algorithm, Step, Tensor, tensors
-from perfmodel.algorithms.grouped import GroupedMatmul, drawn_loads
+from perfmodel.algorithms.grouped import GroupedMatmul, busiest_part, drawn_loads
 from perfmodel.algorithms.matmul import matmul_format
 from perfmodel.arithmetic import Number
 from perfmodel.elements import ElementType, element
@@ -42,7 +42,8 @@ class SortedRows(GroupedMatmul):
     def counts(self) -> tuple[int, ...]:
         """Rows of every group of the busiest rank, those without rows included."""
         if self.skew:
-            draw = drawn_loads(0, self.m, self.batch, self.ranks, self.chosen, self.skew)
+            every = drawn_loads(0, self.m, self.batch, self.chosen, self.skew)
+            draw = busiest_part(every, self.ranks)
             return tuple(int(rows) for rows in draw)
         groups = ceil_div(self.batch, self.ranks)
         base, extra = divmod(self.m, self.batch)

@@ -15,8 +15,8 @@ from perfmodel.frozen import dataclass
 
 # Loads that stand for those of all groups: means of as many equal parts of the sorted loads.
 _LOADS = 64
-# Draws from a power law, whose mean load stands for any.
-_DRAWS = 5
+DRAWS = 5
+"""Draws from a power law, whose mean load stands for any."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,8 @@ def busiest_loads(
         draws = [loads]
     else:
         draws = [
-            drawn_loads(draw, rows, int(groups), int(ranks), chosen, skew) for draw in range(_DRAWS)
+            busiest_part(drawn_loads(draw, rows, int(groups), chosen, skew), int(ranks))
+            for draw in range(DRAWS)
         ]
     occupied = np.sort(np.concatenate([loads[loads > 0] for loads in draws]))
     parts = [part for part in np.array_split(occupied, _LOADS) if len(part)]
@@ -133,10 +134,8 @@ def busiest_loads(
     return float(max(round(len(occupied) / len(draws)), 1)), means, shares
 
 
-def drawn_loads(
-    draw: int, rows: float, groups: int, ranks: int, chosen: float, skew: float
-) -> np.ndarray:
-    """Whole rows of the groups of the busiest rank in draw number `draw`, shape (groups,)."""
+def drawn_loads(draw: int, rows: float, groups: int, chosen: float, skew: float) -> np.ndarray:
+    """Rows of every group in one draw, shape (groups,); they add up to `rows`."""
     tokens = rows / chosen
     low, high = (1.0, max(0.8 * tokens, 1.0)) if rows > groups else (0.01, 2.0)
     uniform = np.random.default_rng(draw).random(groups)
@@ -154,5 +153,10 @@ def drawn_loads(
         step = able[: abs(missing)]
         loads[step] += np.sign(missing)
         missing -= int(np.sign(missing)) * len(step)
+    return np.asarray(loads)
+
+
+def busiest_part(loads: np.ndarray, ranks: int) -> np.ndarray:
+    """Loads of the groups of the rank that has the most rows."""
     parts = np.array_split(loads, ranks)
     return np.asarray(max(parts, key=lambda part: float(part.sum())))

@@ -197,7 +197,7 @@ class Mlp:
     router_bias: bool = False
     """Whether each expert has a bias: in the choice of experts (DeepSeek-V3) or the router
     (gpt-oss)."""
-    capacity: float = 1.0
+    imbalance: float = 1.0
     """Load imbalance: rows of the fullest expert over the mean."""
     groups: int = 0
     """Groups of experts that the router is limited to `chosen_groups` of; 0: no groups."""
@@ -221,8 +221,8 @@ class Mlp:
                 f"mlp: experts are in {self.chosen_groups} of {self.groups} groups; chosen_groups "
                 "is from 1 to groups, and groups at most experts"
             )
-        if self.capacity < 1.0:
-            raise ProblemError("mlp: capacity is 1 where tokens spread evenly, and more elsewhere")
+        if self.imbalance < 1.0:
+            raise ProblemError("mlp: imbalance is 1 where tokens spread evenly, and more elsewhere")
 
 
 @dataclass(frozen=True)

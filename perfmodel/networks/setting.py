@@ -10,6 +10,7 @@ from perfmodel.elements import element
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.fieldoption import PASS, FieldOption
 from perfmodel.networks.finetuning import FineTuning, Gradients, Stored
+from perfmodel.networks.loads import Loads
 from perfmodel.networks.stack import Stack, load, names
 
 NARROW = ("fp8", "nvfp4")
@@ -91,6 +92,8 @@ class Setting:
     """Tokens with logits: `all`, or the `last` of each sequence."""
     shards: Shards = field(default_factory=Shards)
     """Each device's share."""
+    loads: Loads = field(default_factory=Loads)
+    """Rows of the experts."""
     tuning: FineTuning | None = None
     """What trains; None: every weight."""
     stored: Stored | None = None

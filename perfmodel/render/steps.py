@@ -10,6 +10,7 @@ from typing import Any
 from perfmodel.columns import DIFFERS, columns_of
 from perfmodel.networks.expand import parameter_count
 from perfmodel.networks.finetuning import FineTuning
+from perfmodel.networks.loads import Loads
 from perfmodel.render.bars import Bar, Bars, bars_chart
 from perfmodel.render.chart import Chart
 from perfmodel.render.page import Page
@@ -24,7 +25,7 @@ from perfmodel.training.trainingrun import RunCost
 
 _AXES = (
     "tensor", "pipeline", "chunks", "data", "context", "expert", "zero", "lora", "micro_batch",
-    "recompute",
+    "offload", "recompute",
 )  # fmt: skip
 """Fields of a plan that a grid varies."""
 _FOLLOWING = ("data", "global_batch")
@@ -37,7 +38,8 @@ def _axis(name: str) -> Column:
     """A column for a field that distinguishes plans."""
     path = f"plan.{name}" if name in _AXES else name
     rank = 2 if name in _FOLLOWING else 0
-    return Column(name.replace("_", "-"), path, "{}", name != "recompute", rank=rank, when=DIFFERS)
+    number = name not in ("offload", "recompute")
+    return Column(name.replace("_", "-"), path, "{}", number, rank=rank, when=DIFFERS)
 
 
 def single(step: Step, convention: str, costs: Sequence[RunCost] = ()) -> Report:
@@ -87,13 +89,14 @@ def title(step: Step) -> str:
         f"{step.network.name} on {plan.devices:,} x {step.device}: "
         f"{layout}seq={plan.seq} micro-batch={plan.micro_batch} "
         f"global-batch={plan.global_batch} recompute={plan.recompute} zero={plan.zero} "
+        f"{'offload=optimiser ' if plan.offloads else ''}"
         f"dtype={plan.dtype} stack={plan.stack}{_tuning(plan)}"
     )
 
 
 def _tuning(plan: Plan) -> str:
-    """Fields of fine-tuning and of packing that are not as usual, beside those of a grid."""
-    names = {*vars(FineTuning()), "fill", "packed"} - {*_AXES}
+    """Fields of fine-tuning, loads and packing that are not as usual, beside those of a grid."""
+    names = {*vars(FineTuning()), *vars(Loads()), "fill", "packed"} - {*_AXES}
     values = {name: value for name, value in plan.settings.items() if name in names}
     return "".join(f" {name.replace('_', '-')}={value}" for name, value in values.items())
 
@@ -141,13 +144,14 @@ def _mfu(step: Step, convention: str) -> str:
 
 
 def fit(step: Step) -> str:
-    """Whether it fits into the fullest device's memory."""
+    """Whether it fits into the fullest device's memory, and what the host's memory keeps of it."""
+    kept = "" if step.host_bytes is None else f", and {binary(step.host_bytes)} in the host's"
     memory = step.memory
     if memory.capacity_bytes is None:
         return f"holds {binary(memory.peak_bytes)}; the device's capacity is not in its spec"
     if memory.fits:
-        return f"fits: {binary(memory.peak_bytes)} of {binary(memory.capacity_bytes)}"
-    return f"does not fit by {binary(memory.lacking_bytes)}"
+        return f"fits: {binary(memory.peak_bytes)} of {binary(memory.capacity_bytes)}{kept}"
+    return f"does not fit by {binary(memory.lacking_bytes)}{kept}"
 
 
 def spent(cost: RunCost) -> str:
@@ -177,7 +181,7 @@ def searched(found: Found, device: str, devices: int) -> str:
     plan, lacking = found.next
     names = [*_AXES[:-1], "recompute"]
     sizes = [f"{name.replace('_', '-')} {getattr(plan, name)}" for name in names
-             if getattr(plan, name) not in (0, 1)]  # fmt: skip
+             if plan.settings.get(name, 0) not in (0, 1)]  # fmt: skip
     return f"{text}; nearest to fitting: {' '.join(sizes)} lacks {binary(lacking)}"
 
 

@@ -123,6 +123,28 @@ class Copies:
             return 0.0
         return self._to_host(rematerialise.kept_bytes(segment, kept))
 
+    def _own_bytes(self, layers: Layers, width: float) -> float:
+        """Bytes of the layers' trained weights in a type, of one device's share."""
+        plan = self.plan
+        return sum(
+            repeat * weight.elements * width
+            / ((plan.expert_copies if weight.expert else plan.copies) if plan.zero else 1)
+            for segment, repeat in layers
+            for weight in segment.weights
+            if weight.trains and not weight.shared
+        )  # fmt: skip
+
+    def gradients_out_seconds(self, layers: Layers) -> float:
+        """Gradients of layers that the host updates, to its memory. A sum of earlier micro-batches
+        comes the other way at the same time (DeepSpeed, stage_1_and_2.py)."""
+        if not self.plan.offloads:
+            return 0.0
+        return self._to_host(self._own_bytes(layers, self.plan.recipe.gradient_bytes))
+
+    def weights_in_seconds(self, layers: Layers) -> float:
+        """Updated weights of the layers, from the host's memory."""
+        return self._to_host(self._own_bytes(layers, self.plan.recipe.weight_bytes))
+
     def page_seconds(self, paged_bytes: float) -> float:
         """States of a paged optimiser that come from the host and return in each update."""
         return 2.0 * self._to_host(paged_bytes) if paged_bytes else 0.0
@@ -132,7 +154,7 @@ class Copies:
         if self.host_bytes_per_s is None:
             raise ProblemError(
                 "the plan keeps data on the host, and the device's spec has no link to one; take "
-                "recompute selective or full, and no paged optimiser"
+                "recompute selective or full, and no paged or offloaded optimiser"
             )
         return size_bytes / self.host_bytes_per_s
 
@@ -149,20 +171,25 @@ class Copies:
         transfers = gathers * self.gather_seconds(segment)
         if self.sharded or (last and self._stack.overlaps_gradients):
             transfers += self.reduce_seconds(segment)
-        return _copy_overlap(self.beside(layer, transfers), self.offload_seconds(segment))
+        copy = self.offload_seconds(segment)
+        if self.plan.gradients_leave or (last and self._stack.overlaps_gradients):
+            copy = max(copy, self.gradients_out_seconds([(segment, 1)]))
+        return _copy_overlap(self.beside(layer, transfers), copy)
 
     def exit_seconds(self, layers: Layers) -> float:
-        """Exchanges after the last backward pass: reductions of gradients, gathers of updated
-        weights."""
+        """Exchanges after the last backward pass: reductions of gradients, their way to the host
+        where it updates the weights, gathers of updated weights."""
         first = layers[0][0]
+        beside = self.plan.gradients_leave or self._stack.overlaps_gradients
+        out = self.gradients_out_seconds([(first, 1)] if beside else layers)
         if self.sharded:
-            return self.reduce_seconds(first)
+            return self.reduce_seconds(first) + out
         reduction = (
             self.reduce_seconds(first)
             if self._stack.overlaps_gradients
             else self._reduction(layers)
         )
-        return reduction + (self._gather(layers, updated=True) if self.plan.zero else 0.0)
+        return reduction + out + (self._gather(layers, updated=True) if self.plan.zero else 0.0)
 
 
 def _copy_overlap(layer: Stretch, copy_seconds: float) -> Stretch:

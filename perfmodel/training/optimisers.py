@@ -93,6 +93,11 @@ class Optimiser:
         """Whether its work depends on the tokens of a step."""
         return any(TOKENS in named(text) for rule in self.updates for text in rule.expressions)
 
+    @cached_property
+    def multiplies(self) -> bool:
+        """Whether its update has matrix products."""
+        return any(stage.gemm for rule in self.updates for stage in rule.work)
+
     def state_bytes(self, parameters: Iterable[Parameter], precision: Precision) -> float:
         """Bytes of all states of the parameters; moments have the precision's type."""
         total: float = sum(

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from perfmodel.compression import quantised
 from perfmodel.elements import element
-from perfmodel.errors import ProblemError, SizeError
+from perfmodel.errors import ProblemError, SizeError, UnknownName
 from perfmodel.fieldoption import PASS, PLAN, STEP, FieldOption
 from perfmodel.networks import rematerialise
 from perfmodel.networks.finetuning import FineTuning, Stored
+from perfmodel.networks.loads import Loads
 from perfmodel.networks.network import Network
 from perfmodel.networks.setting import Attention, Dtype, Setting, Shards
 from perfmodel.networks.stack import load as load_stack
@@ -27,12 +28,16 @@ if TYPE_CHECKING:
     from perfmodel.training.result import Step
 
 
+OFFLOADS = ("none", "optimiser")
+"""What lies in host memory and is computed there."""
+
+
 def _optimisers() -> tuple[str, ...]:
     return (*optimisers.names(), "none")
 
 
 @dataclass(frozen=True)
-class Plan(FineTuning):
+class Plan(FineTuning, Loads):
     """One training step. Raises `ProblemError` and `UnknownName`."""
 
     seq: Annotated[int, FieldOption(STEP, "TOKENS", single=True)] = 2048
@@ -88,6 +93,8 @@ class Plan(FineTuning):
     """Whether a backward pass follows; otherwise only the forward pass runs."""
     paged: Annotated[bool, FieldOption(STEP)] = False
     """Move optimiser states to host memory as far as the device's is short of (paged optimiser)."""
+    offload: Annotated[str, FieldOption(PLAN, "NAME", names=OFFLOADS)] = "none"
+    """`optimiser`: the host keeps master weights and states and updates them (ZeRO-Offload)."""
     fill: Annotated[float, FieldOption(STEP, "SHARE", least=0, most=1)] = 1.0
     """Share of the tokens of a sequence that are real, not padding."""
     packed: Annotated[float, FieldOption(STEP, "N", least=1)] = 1.0
@@ -104,10 +111,27 @@ class Plan(FineTuning):
         if self.zero not in (0, 1, 2, 3):
             raise ProblemError(f"zero is {self.zero}; it is 0, 1, 2 or 3")
         self.check_tuning()
+        self.check_loads()
         rematerialise.mode(self.recompute)
         load_stack(self.stack)
         if self.sequence and self.tensor == 1:
             raise ProblemError("sequence parallelism goes with tensor parallelism; give tensor 2")
+        if self.offload not in OFFLOADS:
+            raise UnknownName("offload", self.offload, OFFLOADS)
+        if self.offloads:
+            self._check_offload()
+
+    def _check_offload(self) -> None:
+        """Raise `ProblemError` for an update that a host does not compute."""
+        if self.optimiser == "none":
+            raise ProblemError("offload optimiser needs an optimiser, and the plan has none")
+        if optimisers.load(self.optimiser).multiplies:
+            raise ProblemError(
+                f"offload optimiser takes an update without matrix products, and {self.optimiser} "
+                "has some; take adamw"
+            )
+        if self.paged:
+            raise ProblemError("offload optimiser moves all states to the host; drop paged")
 
     @classmethod
     def over(cls, devices: int, global_batch: int | None = None, **fields: Any) -> Plan:
@@ -146,7 +170,8 @@ class Plan(FineTuning):
     @property
     def settings(self) -> dict[str, Any]:
         """Its fields that are set, as data."""
-        usual = vars(FineTuning()) | {"fill": 1.0, "packed": 1.0}
+        usual = vars(FineTuning()) | vars(Loads())
+        usual |= {"fill": 1.0, "packed": 1.0, "offload": "none"}
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         values["sequence"] = self.splits_rows
         return {
@@ -154,6 +179,27 @@ class Plan(FineTuning):
             for name, value in values.items()
             if value not in (None, "") and value != usual.get(name)
         }
+
+    @property
+    def offloads(self) -> bool:
+        """Whether the host updates the weights."""
+        return self.offload == "optimiser"
+
+    @property
+    def gradients_leave(self) -> bool:
+        """Whether the gradients of a layer go to the host in every micro-batch, during its backward
+        pass; otherwise those of the last one do, because the copies' gradients are added up
+        first."""
+        early = self.zero == 3 or (self.zero == 2 and bool(self.setting.stack.overlaps_gradients))
+        return self.offloads and (self.copies == 1 or early)
+
+    @property
+    def hosted(self) -> tuple[str, ...]:
+        """Kinds of memory that lie in host memory, or may lie there."""
+        if self.paged:
+            return ("optimiser states",)
+        states = ("master weights", "optimiser states") if self.offloads else ()
+        return (*states, "gradients") if self.gradients_leave else states
 
     @property
     def schedule_kind(self) -> str:
@@ -274,6 +320,7 @@ class Plan(FineTuning):
                 expert=self.expert,
                 expert_tensor=self.expert <= self.data,
             ),
+            loads=Loads(self.skew, self.shares, self.capacity),
             tuning=self.tuning,
             stored=self.stored,
             fill=self.fill,
@@ -294,6 +341,11 @@ class Plan(FineTuning):
                 f"{layers} layers do not divide by {stages} stages (pipeline {self.pipeline} x "
                 f"chunks {self.chunks})",
                 fits,
+            )
+        uneven = not self.even or self.capacity is not None
+        if uneven and not any(block.mlp.experts for block in network.blocks):
+            raise ProblemError(
+                f"{network.name} has no experts; drop skew, shares and capacity, which are of them"
             )
         if self.sharing % self.expert:
             axes = "data and context" if self.expert <= self.data else "data, context and tensor"

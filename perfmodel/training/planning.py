@@ -22,7 +22,7 @@ from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device, System, systems
 from perfmodel.networks.expand import expand, parameters
 from perfmodel.networks.flops import flops_per_token
-from perfmodel.networks.network import Network
+from perfmodel.networks.network import Mlp, Network
 from perfmodel.networks.networktime import predict_network
 from perfmodel.networks.setting import Setting
 from perfmodel.training import optimisers
@@ -143,7 +143,9 @@ class Floors:
                 parameters_of(trained), plan.recipe
             )
         frozen = sum(plan.gathered_bytes(w) * n for w, n in pairs if not w.trains)
-        flops = flops_per_token(network, plan.document, "causal", plan.tuning)
+        # The busiest device may have fewer rows than the mean where tokens are dropped.
+        least = _without_experts(network) if plan.drops else network
+        flops = flops_per_token(least, plan.document, "causal", plan.tuning)
         peak = device.matrix_flops(plan.dtype)
         count = sum(w.elements * n for w, n in trained)
         return cls(count, states, frozen, flops, float(peak))
@@ -157,11 +159,24 @@ class Floors:
             shards=plan.copies,
         )  # fmt: skip
         frozen = self.frozen_bytes / (plan.copies if plan.zero == 3 else 1)
-        return float(sum(states.values()) + frozen) / shares
+        resident = sum(size for name, size in states.items() if name not in plan.hosted)
+        return float(resident + frozen) / shares
 
     def seconds(self, plan: Plan) -> float:
         """Least seconds of a step, by its operations."""
         return _filled(plan, plan.real_tokens * self.flops / self.peak / plan.copies / plan.tensor)
+
+
+def _without_experts(network: Network) -> Network:
+    """The network with the shared part alone where a layer has experts."""
+    blocks = (
+        replace(
+            block,
+            mlp=Mlp(block.mlp.shared_inner, block.mlp.gated) if block.mlp.experts else block.mlp,
+        )
+        for block in network.blocks
+    )
+    return replace(network, blocks=tuple(blocks))
 
 
 def kernel_seconds(network: Network, plan: Plan, device: Device) -> float:

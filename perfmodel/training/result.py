@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated
 
-from perfmodel.columns import DIFFERS, HIGH, Column, Result, Row
+from perfmodel.columns import DIFFERS, HIGH, SOME, Column, Result, Row
 from perfmodel.graph.live import Memory
 from perfmodel.networks.expand import parameter_count
 from perfmodel.networks.flops import USUAL, flops_per_token
@@ -72,6 +72,13 @@ class Step(Result):
     """The level of knowledge about the device that most of the kernels' time has."""
     timeline: Timeline | None = None
     """A pipeline's tasks with their times; None with one stage."""
+
+    @property
+    def host_bytes(
+        self,
+    ) -> Annotated[float | None, Column("host memory", show="binary", when=SOME, place=2)]:
+        """Bytes that the step keeps in host memory for its fullest device; None: nothing."""
+        return self.memory.footprints.get("host")
 
     @property
     def limiter(self) -> Annotated[str, Column("limiter", rank=3, place=2)]:

@@ -15,16 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from perfmodel.errors import SizeError
+from perfmodel.errors import ProblemError, SizeError
 from perfmodel.graph.live import Memory
 from perfmodel.graph.tree import Tree
-from perfmodel.hardware import Device, System
+from perfmodel.hardware import Device, System, systems
 from perfmodel.networks import hosts
 from perfmodel.networks.expand import expand
 from perfmodel.networks.hosts import Host
 from perfmodel.networks.network import Network
 from perfmodel.networks.networktime import predict_network
 from perfmodel.networks.segment import Segment
+from perfmodel.offload.links import host_bytes_per_s
 from perfmodel.timing.constants import Constants
 from perfmodel.training.copies import Copies
 from perfmodel.training.fabric import fabric
@@ -35,7 +36,7 @@ from perfmodel.training.result import Step
 from perfmodel.training.stages import Part, parts
 from perfmodel.training.stepmemory import memory, paged
 from perfmodel.training.steptree import recompute_seconds, step_tree
-from perfmodel.training.weightupdate import update
+from perfmodel.training.weightupdate import host_traffic_bytes, update
 
 
 def predict_step(
@@ -54,12 +55,11 @@ def predict_step(
     check(network, plan, device, system)
     segments = expand(network, plan.setting)
     prediction = predict_network(network, plan.setting, device, constants=constants)
-    link = device.level("host")
     copies = Copies(
         plan,
         fabric(plan, device, system),
         host or hosts.load(plan.setting.stack.host),
-        host_bytes_per_s=link.bytes_per_s if link else None,
+        host_bytes_per_s=host_bytes_per_s(device) if device.level("host") else None,
     )
     work = layers(prediction, segments, plan)
     order = schedule(plan.schedule_kind, plan.pipeline, plan.accumulation, plan.chunks)
@@ -67,13 +67,16 @@ def predict_step(
     timing = _timing(cut, order, copies)
     stage = order.by_stage(cut)[timing.busiest]
     pairs = [pair for part in stage for pair in part.segments]
-    last = update(pairs, plan, device, constants)
+    if plan.offloads:
+        last = _host_update(pairs, copies, _host_memory_bytes_per_s(plan, device, system))
+    else:
+        last = update(pairs, plan, device, constants)
     tail = copies.exit_seconds(pairs) if plan.training else 0.0
     storage = _memory(order, cut, plan, device)
     if plan.paged:
         storage = paged(storage)
     updating = sum(spread.seconds for spread in last)
-    paging = copies.page_seconds(storage.footprints.get("host", 0.0))
+    paging = copies.page_seconds(storage.footprints.get("host", 0.0)) if plan.paged else 0.0
     seconds = timing.seconds + tail + updating + paging
     # Each direction of a pipeline with two has its share of the micro-batches.
     share = replace(plan, accumulation=plan.accumulation // order.copies)
@@ -95,6 +98,38 @@ def predict_step(
         assumptions=prediction.assumptions,
         known_device=prediction.known_device,
         timeline=timing.line,
+    )
+
+
+SOCKETS = 2
+"""Sockets of a node with several devices. Memory lies beside the socket that first writes it
+(Linux), so that a process has that socket's at most."""
+
+
+def _host_memory_bytes_per_s(plan: Plan, device: Device, system: System | None) -> float:
+    """One device's share of the rate of its host's memory. Raises `ProblemError` without one."""
+    place = system or systems.usual(device)
+    if place.host is None or place.host.memory_bandwidth is None:
+        known = [each.slug for each in systems.every() if each.host and each.host.memory_bandwidth]
+        raise ProblemError(
+            f"{place.slug} has no rate of the host's memory, which offload optimiser needs; add "
+            f"host.memory_bandwidth to a system's file, or take one of {', '.join(known)}"
+        )
+    sharing = max(min(plan.devices, place.node_devices), SOCKETS)
+    return place.host.memory_bandwidth.si / sharing
+
+
+def _host_update(
+    layers: Sequence[tuple[Segment, int]], copies: Copies, memory_bytes_per_s: float
+) -> tuple[Tree, ...]:
+    """The host's update of the layers, at the rate of its memory. It begins when the norm of all
+    gradients is known; updated weights return beside it, and what they take longer is waited for
+    (2101.06840, §4.1)."""
+    seconds = host_traffic_bytes(layers, copies.plan) / memory_bytes_per_s
+    rest = copies.weights_in_seconds(layers) - seconds
+    return (
+        Tree.part("update by the host", "optimiser", seconds, resource="host memory"),
+        *([Tree.part("weights from the host", "communication", rest)] if rest > 0.0 else ()),
     )
 
 
@@ -128,6 +163,8 @@ def _check(network: Network, plan: Plan, device: Device, system: System | None) 
     plan.check(network)
     expand(network, plan.setting)
     fabric(plan, device, system)
+    if plan.offloads:
+        _host_memory_bytes_per_s(plan, device, system)
     schedule(plan.schedule_kind, plan.pipeline, plan.accumulation, plan.chunks)
 
 

@@ -5,6 +5,9 @@
     gathered weights                                                 layers of FSDP that are whole
     buffers, context, fragmentation                                  memory outside tensors
 
+An offloaded optimiser has master weights, states and gradients in host memory (ZeRO-Offload,
+2101.06840, §3). The device then holds gradients of the layer at work and of the one on the link.
+
 Each kind is a line of its own, in bytes. Activations are derived from what each layer keeps:
 
     layers that wait for their backward pass   Σ kept(layer) × micro-batches in flight
@@ -92,12 +95,18 @@ def memory(
     """
     weights = [(w, count) for segment, count in parts for w in segment.weights if not w.shared]
     groups = sum(getattr(plan, axis) > 1 for axis in ("tensor", "pipeline", "data", "context"))
-    later = () if _keeps_gradients(plan) else ("gradients",)
+    later = () if _keeps_gradients(plan) or plan.gradients_leave else ("gradients",)
+    lines = _states(weights, plan, precision)
+    hosted = _hosted(weights, plan, precision) if plan.offloads else {}
+    lines |= dict.fromkeys(plan.hosted if hosted else (), 0.0)
+    if plan.gradients_leave:
+        lines["gradients"] = _gradients_at_work(parts, plan, precision)
     spans = [
         *(
             Span(name, size, _LAST if name in later else _HEAD, _LAST)
-            for name, size in _states(weights, plan, precision).items()
+            for name, size in lines.items()
         ),
+        *_throughout(hosted, "host"),
         *_throughout({
             "copies": _elements(_trained(weights)) * precision.copy_bytes("step", "forward"),
             "gathered weights": _gathered_weights(parts, plan),
@@ -161,6 +170,26 @@ def _states(weights: _Weights, plan: Plan, precision: Precision) -> dict[str, fl
         frozen = sum(plan.gathered_bytes(w) * n for w, n in group if not w.trains)
         lines["frozen weights"] += frozen / (shards if plan.zero == 3 else 1)
     return lines
+
+
+def _hosted(weights: _Weights, plan: Plan, precision: Precision) -> dict[str, float]:
+    """What the host keeps of one device's share to update it. It needs weights of its own even
+    where a recipe has no master weights."""
+    shared = replace(plan, zero=2 if plan.zero else 0)
+    lines = _states(weights, shared, replace(precision, master=precision.updated.weights))
+    return {name: lines[name] for name in ("gradients", "master weights", _STATES)}
+
+
+def _gradients_at_work(
+    parts: Sequence[tuple[Segment, int]], plan: Plan, precision: Precision
+) -> float:
+    """Gradients of the layer in its backward pass and of the one before it, on the link."""
+    sizes = [
+        _states([(w, 1) for w in segment.weights if not w.shared], plan, precision)["gradients"]
+        for segment, count in parts
+        for _ in range(min(count, 2))
+    ]
+    return sum(sorted(sizes)[-2:])
 
 
 def _gathered_weights(parts: Sequence[tuple[Segment, int]], plan: Plan) -> float:

@@ -42,13 +42,6 @@ def update(
     """
     if plan.optimiser == "none":
         return ()
-    weights = [(weight, count) for segment, count in parts for weight in segment.weights]
-    groups = [(weights, plan.copies if plan.zero else 1)]
-    if plan.zero and plan.copies != plan.expert_copies:
-        groups = [
-            ([pair for pair in weights if pair[0].expert is expert], copies)
-            for expert, copies in ((False, plan.copies), (True, plan.expert_copies))
-        ]
     # Constants are no key of a cache.
     kernels = _kernels if constants is None else partial(_kernels.__wrapped__, constants=constants)
     # Only statistics over tokens depend on the number of tokens.
@@ -56,9 +49,33 @@ def update(
     setting = (plan.optimiser, tokens, plan.recipe, plan.setting.stack.optimiser)
     return tuple(
         spread.over(copies)
-        for pairs, copies in groups
-        for spread in kernels(*setting, parameters_of(pairs), Held(device))
+        for parameters, copies in _shared(parts, plan)
+        for spread in kernels(*setting, parameters, Held(device))
     )
+
+
+def host_traffic_bytes(parts: Sequence[tuple[Segment, int]], plan: Plan) -> float:
+    """Bytes that the host's memory moves in the update of one device's share: every stream of the
+    optimiser once, with the copy that returns (DeepSpeed's CPUAdam). The norm of the gradients is
+    taken on the device."""
+    optimiser = optimisers.load(plan.optimiser)
+    return sum(
+        optimiser.traffic_bytes(parameters, plan.recipe) / copies
+        for parameters, copies in _shared(parts, plan)
+    )
+
+
+def _shared(
+    parts: Sequence[tuple[Segment, int]], plan: Plan
+) -> list[tuple[tuple[Parameter, ...], int]]:
+    """Parameters of the layers, and the devices that share their update."""
+    weights = [(weight, count) for segment, count in parts for weight in segment.weights]
+    if not plan.zero or plan.copies == plan.expert_copies:
+        return [(parameters_of(weights), plan.copies if plan.zero else 1)]
+    return [
+        (parameters_of(pair for pair in weights if pair[0].expert is expert), copies)
+        for expert, copies in ((False, plan.copies), (True, plan.expert_copies))
+    ]
 
 
 @lru_cache(maxsize=256)

@@ -39,7 +39,8 @@ LAWS = {
 OTHERS = ("test_timing_terms", "test_timing_pipeline", "test_timing_memory", "test_library_rules",
           "test_slices")  # fmt: skip
 # The same of whole runs: train, infer, collective, offload, compress, networks.
-RUNS = ("test_step_laws", "test_finetuning", "test_training_run", "test_planning",
+RUNS = ("test_step_laws", "test_finetuning", "test_host_updates", "test_training_run",
+        "test_planning",
         "test_serving", "test_collectives", "test_offload", "test_compression",
         "test_serving_queue", "test_serving_search", "test_serving_images",
         "test_chains")  # fmt: skip

@@ -20,6 +20,7 @@ from perfmodel.networks.finetuning import FineTuning
 from perfmodel.networks.flops import flops_per_token
 from perfmodel.networks.setting import Setting
 from perfmodel.networks.stack import load as load_stack
+from perfmodel.offload.links import host_bytes_per_s
 from perfmodel.training.plan import Plan
 from perfmodel.training.step import predict_step
 from perfmodel.training.stepmemory import allocated_bytes, memory
@@ -262,7 +263,7 @@ def test_a_paged_optimiser_moves_what_does_not_fit_and_pays_the_link():
     assert short > 0
     assert paged.memory.footprints["host"] == pytest.approx(short)
     assert paged.memory.fits
-    link = small.level("host").bytes_per_s
+    link = host_bytes_per_s(small)
     assert paged.seconds - kept.seconds == pytest.approx(2 * short / link, rel=1e-6)
     roomy = predict_step(LLAMA, replace(plan, paged=True), A100)
     assert "host" not in roomy.memory.footprints

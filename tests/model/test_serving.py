@@ -686,7 +686,7 @@ def test_second_copies_of_experts_take_memory_and_halve_the_fullest():
     expert = 3 * 7168 * 2048
     more = weight_bytes(of[1]) - weight_bytes(of[0])
     assert more == pytest.approx(58 * expert, rel=1e-3)
-    blocks = [replace(b, mlp=replace(b.mlp, capacity=4.0)) for b in even.blocks if b.mlp.experts]
+    blocks = [replace(b, mlp=replace(b.mlp, imbalance=4.0)) for b in even.blocks if b.mlp.experts]
     uneven = replace(even, blocks=tuple(blocks))
     even = replace(even, blocks=even.blocks[-len(blocks) :])
 

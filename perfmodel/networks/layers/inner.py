@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from perfmodel.networks.layers.layer import Layer
+from perfmodel.networks.loads import Loads
 from perfmodel.networks.network import Mlp
 from perfmodel.networks.operations.exchange import Exchange, Way
 from perfmodel.networks.operations.experts import Choice, Combine, Permute, busiest, touched
@@ -91,7 +92,7 @@ def _experts(layer: Layer, mlp: Mlp, x: Value) -> Value:
     columns = layer.share("columns of an expert", mlp.inner, split, "tensor")
     router = Linear("router", setting, x, mlp.experts, mlp.router_bias, dtype=setting.data)
     weights = layer.one(Choice("choice", setting, layer.one(router)))
-    experts, expert_rows = _rows(mlp, x.rows, ranks, local, slots)
+    experts, expert_rows = _rows(setting.loads, mlp, x.rows, ranks, local, slots)
     gathers = setting.stack.gathers_tokens
     if gathers:
         x = _exchange(layer, x, "gather", ranks)
@@ -119,12 +120,18 @@ def _exchange(layer: Layer, x: Value, way: Way, ranks: int, router: Router | Non
     return layer.one(Exchange(name, layer.setting, x, way, "expert", ranks, router=router))
 
 
-def _rows(mlp: Mlp, tokens: int, ranks: int, local: int, slots: int) -> tuple[int, int]:
+def _rows(
+    loads: Loads, mlp: Mlp, tokens: int, ranks: int, local: int, slots: int
+) -> tuple[int, int]:
     """Experts that receive rows on the device with the most of them, which the others wait for, and
-    rows of each. Rows are an even share of all devices' tokens, times `capacity` (fullest expert
+    rows of each. Rows are an even share of all devices' tokens, times `imbalance` (fullest expert
     over mean). Second copies are of the fullest experts (DeepSeek, EPLB), which halves their rows:
-    over the mean of all `slots` the fullest then has capacity · slots / 2 experts, or the mean."""
-    fullest = max(mlp.capacity * (slots / (2.0 * mlp.experts) if slots > mlp.experts else 1.0), 1.0)
+    over the mean of all `slots` the fullest then has imbalance · slots / 2 experts, or the mean.
+    Uneven `loads` say the busiest device's rows themselves."""
+    if not loads.even:
+        return loads.busiest(tokens * mlp.chosen * ranks, slots, slots // local, mlp.chosen)
+    shared_out = slots / (2.0 * mlp.experts) if slots > mlp.experts else 1.0
+    fullest = max(mlp.imbalance * shared_out, 1.0)
     total = tokens * mlp.chosen * ranks * fullest
     hits = touched(slots, mlp.chosen, tokens * ranks)
     experts = min(local, max(round(busiest(slots, hits, slots // local)), 1))

@@ -1,0 +1,131 @@
+"""Loads of experts in training: rows are kept, the busiest device bounds a step, capacity drops."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfmodel.errors import ProblemError
+from perfmodel.hardware import load
+from perfmodel.networks import library
+from perfmodel.networks.loads import Loads
+from perfmodel.training import planning
+from perfmodel.training.plan import Plan
+from perfmodel.training.step import predict_step
+
+H100 = load("h100-sxm")
+MIXTRAL = library.load("mixtral-8x7b")
+BASE = Plan(seq=2048, data=8, expert=8, tensor=4, accumulation=4, zero=1)
+ROWS, EXPERTS, CHOSEN = 4096, 8, 2
+
+
+def step_of(**fields):
+    return predict_step(MIXTRAL, replace(BASE, **fields), H100)
+
+
+def mixed(shares, evenness):
+    """Measured shares, and even ones for a part of the rows."""
+    return ",".join(
+        repr((1.0 - evenness) * share / sum(shares) + evenness / len(shares)) for share in shares
+    )
+
+
+shares = st.lists(st.integers(4, 9), min_size=EXPERTS, max_size=EXPERTS)
+
+
+@given(st.one_of(shares.map(lambda s: {"shares": mixed(s, 0.0)}), st.just({"skew": 1.2})))
+def test_rows_are_kept_and_the_busiest_device_has_at_least_its_share(fields):
+    for each in Loads(**fields).of(ROWS, EXPERTS, CHOSEN):
+        assert each.sum() == pytest.approx(ROWS)
+    for ranks in (1, 2, 4, 8):
+        occupied, rows = Loads(**fields).busiest(ROWS, EXPERTS, ranks, CHOSEN)
+        assert occupied * rows >= ROWS / ranks
+    assert Loads(**fields).busiest(ROWS, EXPERTS, 1, CHOSEN)[1] == math.ceil(ROWS / EXPERTS)
+
+
+@given(shares, st.floats(1.0, 4.0))
+def test_an_expert_has_its_capacity_at_most_and_no_other_loses_a_row(given_shares, capacity):
+    free, capped = (
+        next(Loads(shares=mixed(given_shares, 0.0), capacity=most).of(ROWS, EXPERTS, CHOSEN))
+        for most in (None, capacity)
+    )
+    most = math.ceil(capacity * ROWS / EXPERTS)
+    assert np.array_equal(capped, np.where(free > most, most, free))
+
+
+@given(shares, st.floats(0.0, 1.0), st.sampled_from([1, 2, 4, 8]))
+def test_evener_shares_never_give_the_busiest_device_more(given_shares, evenness, ranks):
+    given_rows, evener = (
+        math.prod(Loads(shares=mixed(given_shares, part)).busiest(ROWS, EXPERTS, ranks, CHOSEN))
+        for part in (0.0, evenness)
+    )
+    assert evener <= given_rows
+
+
+def test_even_loads_and_a_capacity_of_the_mean_are_as_without():
+    plain = step_of()
+    for fields in ({"capacity": 1.0}, {"capacity": 1.25}, {"shares": "1,1,1,1,1,1,1,1"},
+                   {"skew": 1.2, "capacity": 1.0}):  # fmt: skip
+        each = step_of(**fields)
+        assert (each.seconds, each.classes) == (plain.seconds, plain.classes)
+        assert each.memory.lines == plain.memory.lines
+
+
+def test_a_step_takes_longer_the_fuller_its_busiest_device():
+    steps = [
+        step_of(shares=mixed([9, 5, 4, 4, 4, 4, 4, 4], evenness)) for evenness in (1.0, 0.5, 0.0)
+    ]
+    steps += [step_of(skew=1.2, capacity=capacity) for capacity in (1.0, 1.25, 2.0, None)]
+    for less, more in pairwise(steps):
+        if more.plan.capacity != 1.0:
+            assert less.seconds < more.seconds
+            assert less.memory.peak_bytes < more.memory.peak_bytes
+            assert less.classes["communication"] < more.classes["communication"]
+
+
+def test_one_device_does_the_work_of_all_whatever_their_loads():
+    plan = Plan(seq=2048, tensor=8)
+    even, uneven = (
+        predict_step(MIXTRAL, replace(plan, shares=each), H100).seconds
+        for each in ("", "3,1,1,1,1,1,1,1")
+    )
+    assert uneven == pytest.approx(even, rel=1e-3)
+
+
+def test_the_search_leaves_out_no_plan_that_drops_tokens():
+    """Its floor by operations counts no expert, of which the busiest device may drop any part."""
+    plan = replace(BASE, shares="93,1,1,1,1,1,1,1", capacity=1.0)
+    with pytest.raises(ProblemError, match="none has more"):
+        plan.predicted(H100, network=MIXTRAL)
+    plan = replace(plan, shares="50,49,1,0,0,0,0,0", expert=4)
+    floors = planning.Floors.of(MIXTRAL, plan, H100)
+    assert floors.flops < planning.Floors.of(MIXTRAL, BASE, H100).flops
+    assert floors.seconds(plan) < plan.predicted(H100, network=MIXTRAL).seconds
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"capacity": 0.5}, "capacity is 0.5; give 1 or more"),
+        ({"skew": -1.0}, "skew is -1; give"),
+        ({"skew": 1.0, "shares": "1,1"}, "give one of them"),
+        ({"shares": "1,x"}, "give a number for each expert"),
+        ({"shares": "0,0"}, "not all 0"),
+        ({"shares": "nan,1"}, "give numbers of 0 or more"),
+        ({"shares": "1,1"}, "are of 2 experts and the network has 8"),
+    ],
+)
+def test_loads_that_are_none_are_refused(fields, says):
+    with pytest.raises(ProblemError, match=says):
+        step_of(**fields)
+
+
+def test_a_dense_network_has_no_loads():
+    with pytest.raises(ProblemError, match="has no experts; drop skew"):
+        predict_step(library.load("llama-3-8b"), Plan(capacity=1.25), H100)
