@@ -320,7 +320,7 @@ class Plan(FineTuning, Loads):
                 expert=self.expert,
                 expert_tensor=self.expert <= self.data,
             ),
-            loads=Loads(self.skew, self.shares, self.capacity),
+            loads=Loads(skew=self.skew, shares=self.shares, capacity=self.capacity),
             tuning=self.tuning,
             stored=self.stored,
             fill=self.fill,
