@@ -1,10 +1,12 @@
-"""Adds to Triton's interpreter atomic sums through a tensor descriptor, which a bundled kernel
-uses."""
+"""What bundled kernels need of Triton's interpreter and it lacks: atomic sums through a tensor
+descriptor, and conversions to 8-bit floats that round to nearest."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import torch
 import triton.language as tl
 from triton._C.libtriton import ir
 from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
@@ -35,3 +37,21 @@ def allow_descriptor_sums() -> None:
     """
     if not hasattr(InterpreterBuilder, "create_descriptor_reduce"):
         InterpreterBuilder.create_descriptor_reduce = _descriptor_sum
+
+
+def round_to_8_bits() -> None:
+    """Let Triton's interpreter round to the nearest E4M3, ties to even, as the hardware does.
+
+    The interpreter of Triton 3.7 cuts the lower bits off.
+    """
+    cut = InterpreterBuilder.create_fp_to_fp
+
+    def converted(
+        builder: InterpreterBuilder, value: TensorHandle, kind: Any, rounding: Any
+    ) -> Any:
+        if kind.scalar != tl.float8e4nv or value.dtype.scalar != tl.float32:
+            return cut(builder, value, kind, rounding)
+        rounded = torch.from_numpy(np.ascontiguousarray(value.data)).to(torch.float8_e4m3fn)
+        return TensorHandle(rounded.view(torch.uint8).numpy(), tl.float8e4nv)
+
+    InterpreterBuilder.create_fp_to_fp = converted

@@ -38,13 +38,22 @@ def check_elements(rows: int, cols: int, instead: str) -> None:
         )
 
 
-def check_rowwise(kernel: str, problem: Rowwise, op: str, direction: str = "fwd") -> None:
-    """Raise `ProblemError` for another operator, direction or type of the result."""
+def check_rowwise(
+    kernel: str,
+    problem: Rowwise,
+    op: str,
+    direction: str = "fwd",
+    results: tuple[str, ...] = (),
+) -> None:
+    """Raise `ProblemError` for another operator, direction or type of the result.
+
+    `results` are the types that it may have; none: that of the input.
+    """
     asked = f"{problem.op} {problem.direction}"
     if (problem.op, problem.direction) != (op, direction):
         raise ProblemError(f"{kernel} computes {op} {direction}, not {asked}")
-    if problem.output_dtype not in (None, problem.dtype):
+    allowed = results or (problem.dtype,)
+    if problem.output_dtype not in (None, *allowed):
         raise ProblemError(
-            f"{kernel} leaves results in the type of its input ({problem.dtype}), not "
-            f"{problem.output_dtype}"
+            f"{kernel} of {problem.dtype} leaves {' or '.join(allowed)}, not {problem.output_dtype}"
         )

@@ -1,13 +1,13 @@
-"""Functions that menus share: lanes of a warp, warps of a block, and the union of menus."""
+"""Functions that menus share: lanes of a warp, blocks of rows, and the union of menus."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import product
 from typing import TypeVar
 
-from perfmodel_kernels.common import ceil_div
+from perfmodel_kernels.common import ceil_div, power_of_two
 
 from perfmodel.errors import ProblemError
 
@@ -19,6 +19,10 @@ WITHOUT_FP8 = {
     "gfx942": "computes with e4m3fnuz, and e4m3fn would be converted in software",
 }
 """Targets without e4m3fn, and why."""
+WIDEST_HELD = 32768
+"""Columns up to which a row fits in registers: 32 elements a thread of the largest block."""
+# Columns up to which a block has several rows.
+_SHORT = 2048
 # Fewest steps of k in a slice: with fewer, the pipeline only fills and drains.
 _FEWEST_STEPS = 4
 # Targets whose menus differ, and the number of units (that of an H100) for which configs are
@@ -39,6 +43,30 @@ def most_warps(target: str, elements: int) -> int:
     threads.
     """
     return 16 if elements <= 32 * 16 * lanes(target) else 1024 // lanes(target)
+
+
+def row_warps(elements: int, target: str, most: int, each: tuple[int, ...]) -> Iterator[int]:
+    """Numbers of warps, up to `most`, for which a thread holds the given numbers of elements."""
+    for held in each:
+        yield min(most, max(1, elements // (held * lanes(target))))
+
+
+def row_blocks(kernel: str, cols: int, target: str) -> tuple[tuple[int, int], ...]:
+    """(rows, warps) of blocks that hold whole rows, best guess first.
+
+    A thread has 16, 32 or 8 elements of a row. For short rows four rows a block are tried as well.
+    Raises `ProblemError` for a row that would spill.
+    """
+    if cols > WIDEST_HELD:
+        raise ProblemError(
+            f"a row of {cols} columns spills; the widest that {kernel} holds has {WIDEST_HELD}"
+        )
+    held = power_of_two(cols)
+    most = most_warps(target, held)
+    found = [(1, warps) for warps in row_warps(held, target, most, (16, 32, 8))]
+    if held <= _SHORT:
+        found += [(4, warps) for warps in row_warps(4 * held, target, most, (16,))]
+    return tuple(dict.fromkeys(found))
 
 
 def slice_extent(k: int, step: int, slices: int, fewest: int = 1) -> int:

@@ -19,7 +19,7 @@ from perfmodel_kernels.limits import (
     check_powers,
     check_rowwise,
 )
-from perfmodel_kernels.menus import every, lanes, most_warps
+from perfmodel_kernels.menus import WIDEST_HELD, every, lanes, row_blocks, row_warps
 from perfmodel_kernels.norms_code import (
     fold,
     fused_backward,
@@ -46,12 +46,9 @@ FOLD_TILE = (64, 32)
 FOLD_WARPS = 4
 # Columns up to which a row's gradient and the sums of the weights' fit in registers together.
 WIDEST_FUSED = {32: 8192, 64: 16384}  # by lanes of a warp
-# Columns up to which a row fits in registers. Backward the limit is in bytes of a row, since loaded
-# fp32 values need as many registers as the computed ones.
-WIDEST_HELD = 32768
+# Backward the longest row is in bytes, since loaded fp32 values need as many registers as the
+# computed ones.
 ROW_BYTES_BACKWARD = {32: 2**15, 64: 2**17}  # by lanes of a warp
-# Columns up to which a block has several rows.
-SHORT = 2048
 # Warps of the largest block backward: with more, NVIDIA's threads have 64 registers, too few.
 MOST_WARPS_BACKWARD = 16
 
@@ -86,30 +83,7 @@ class NormBackwardConfig:
 
 
 def _forward_menu(problem: Rowwise, target: str, units: int) -> tuple[NormConfig, ...]:
-    """Configs with 16, 32 or 8 elements of a row in a thread; for short rows also four rows a
-    block."""
-    held = _row(problem, WIDEST_HELD)
-    most = most_warps(target, held)
-    found = [NormConfig(1, warps) for warps in _warps(held, target, most, (16, 32, 8))]
-    if held <= SHORT:
-        found += [NormConfig(4, warps) for warps in _warps(4 * held, target, most, (16,))]
-    return tuple(dict.fromkeys(found))
-
-
-def _warps(elements: int, target: str, most: int, each: tuple[int, ...]) -> Iterator[int]:
-    """Numbers of warps, up to `most`, for which a thread holds the given numbers of elements."""
-    for held in each:
-        yield min(most, max(1, elements // (held * lanes(target))))
-
-
-def _row(problem: Rowwise, widest: int) -> int:
-    """Elements of the tile that holds a row; raises `ProblemError` where registers would spill."""
-    if problem.cols > widest:
-        raise ProblemError(
-            f"a row of {problem.cols} columns spills; the widest that {problem.op} "
-            f"{problem.direction} holds on this target has {widest}"
-        )
-    return power_of_two(problem.cols)
+    return tuple(NormConfig(*block) for block in row_blocks(problem.op, problem.cols, target))
 
 
 def _forward_arrays(problem: Rowwise, config: NormConfig) -> tuple[Array, ...]:
@@ -185,17 +159,22 @@ def _backward_menu(problem: Rowwise, target: str, units: int) -> tuple[NormBackw
     """Fused configs if a row and its sums fit in registers, with 16 or 8 elements a thread; else
     separate."""
     widest = ROW_BYTES_BACKWARD[lanes(target)] // int(element(problem.dtype).bytes)
-    held, most = _row(problem, min(widest, WIDEST_HELD)), MOST_WARPS_BACKWARD
+    if problem.cols > min(widest, WIDEST_HELD):
+        raise ProblemError(
+            f"a row of {problem.cols} columns spills; the widest that {problem.op} "
+            f"{problem.direction} holds on this target has {min(widest, WIDEST_HELD)}"
+        )
+    held, most = power_of_two(problem.cols), MOST_WARPS_BACKWARD
     found = []
     if held <= WIDEST_FUSED[lanes(target)]:
         pipelined = _stages(held, target)
-        wide, narrow = _warps(held, target, most, (16, 8))
+        wide, narrow = row_warps(held, target, most, (16, 8))
         resident = max(1, 16 * 32 // (wide * lanes(target)))
         found += [NormBackwardConfig(1, wide, units * resident, stages=s) for s in pipelined]
         found += [NormBackwardConfig(1, wide, units * max(1, resident // 2), stages=pipelined[0])]
         found += [NormBackwardConfig(1, narrow, units * max(1, resident // 2), stages=pipelined[0])]
     column_tiles = ceil_div(problem.cols, WEIGHT_COLUMNS)
-    for warps in _warps(held, target, most, (16, 32)):
+    for warps in row_warps(held, target, most, (16, 32)):
         for waves in (4, 2):
             slices = ceil_div(waves * units, column_tiles)
             found.append(NormBackwardConfig(1, warps, slices, fused=False))

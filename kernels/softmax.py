@@ -18,18 +18,13 @@ from perfmodel_kernels.limits import (
     check_powers,
     check_rowwise,
 )
-from perfmodel_kernels.menus import every, lanes, most_warps
+from perfmodel_kernels.menus import WIDEST_HELD, every, lanes, row_blocks
 
 from perfmodel.algorithms import Rowwise
 from perfmodel.errors import ProblemError
 from perfmodel.proof.kernel import Array, BundledKernel, Launch, Tensors
 from perfmodel.schedules.rowwise import rows
 from perfmodel.schedules.schedule import Schedule
-
-# Elements of a row that a thread holds, best guess first.
-HELD = (16, 32, 8)
-# Columns up to which a row fits in registers: 32 elements a thread of the largest block.
-WIDEST_HELD = 32768
 
 
 @dataclass(frozen=True)
@@ -108,14 +103,7 @@ def _menu(problem: Rowwise, target: str, units: int) -> tuple[SoftmaxConfig, ...
     would spill."""
     if problem.cols > WIDEST_HELD:
         raise ProblemError(f"a row of {problem.cols} columns spills; take softmax-online")
-    row = power_of_two(problem.cols)
-    several = (1, 4) if row <= 2048 else (1,)
-    found = [
-        SoftmaxConfig(n, min(most_warps(target, row), max(1, n * row // (held * lanes(target)))))
-        for n in several
-        for held in (HELD if n == 1 else HELD[:1])
-    ]
-    return tuple(dict.fromkeys(found))
+    return tuple(SoftmaxConfig(*block) for block in row_blocks("softmax", problem.cols, target))
 
 
 def _online_menu(problem: Rowwise, target: str, units: int) -> tuple[OnlineConfig, ...]:

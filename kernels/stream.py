@@ -1,9 +1,11 @@
-"""Stream kernels to measure bandwidth: copy, scale, add and triad (McCalpin's STREAM)."""
+"""Element-wise kernels: copy, scale, add and triad, which measure bandwidth (McCalpin's STREAM),
+and the gated activation silu(X0) · X1 between two products."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 import triton
 import triton.language as tl
 from perfmodel_kernels.common import ceil_div
@@ -62,18 +64,45 @@ def combined(y, other, factor, ADD: tl.constexpr, SCALE: tl.constexpr):
     return y
 
 
+@triton.jit
+def silu_mul(X, Y, n, TILE: tl.constexpr):
+    """Y = silu(X[0]) · X[1]; X holds the gate and the other half stacked."""
+    first = tl.program_id(0).to(tl.int64) * TILE
+    at = first + tl.arange(0, TILE)
+    if first + TILE <= n:
+        tl.store(Y + at, gated(tl.load(X + at), tl.load(X + n + at)))
+    else:
+        gate = tl.load(X + at, mask=at < n, other=0.0)
+        up = tl.load(X + n + at, mask=at < n, other=0.0)
+        tl.store(Y + at, gated(gate, up), mask=at < n)
+
+
+@triton.jit
+def gated(gate, up):
+    """silu(gate) · up in fp32."""
+    wide = gate.to(tl.float32)
+    return (wide * tl.sigmoid(wide) * up.to(tl.float32)).to(gate.dtype)
+
+
 def _menu(problem: Rowwise, target: str, units: int) -> tuple[StreamConfig, ...]:
     wide = int(ACCESS_BYTES // element(problem.dtype).bytes)
     return tuple(StreamConfig(n * wide * lanes(target) * warps, warps) for n, warps in ACCESSES)
 
 
 FACTOR = 0.75
-# name → (adds a second input, scales)
+# name → (adds a second input, scales); a gate is a function of its own
 _FORMS = {
     "copy": (False, False),
     "scale": (False, True),
     "add": (True, False),
     "triad": (True, True),
+}
+_SUMMARIES = {
+    "copy": "Y = X",
+    "scale": "Y = a X",
+    "add": "Y = X0 + X1",
+    "triad": "Y = X0 + a X1",
+    "silu_mul": "Y = silu(X0) X1, the activation of SwiGLU",
 }
 
 
@@ -89,45 +118,50 @@ def _schedule(problem: Rowwise, config: StreamConfig) -> Schedule:
     return elementwise(problem, config.tile, 32 * config.warps)
 
 
+def _inputs(name: str) -> int:
+    """Tensors that a form reads."""
+    return 1 if name in ("copy", "scale") else 2
+
+
 def _check(name: str, problem: Rowwise, config: StreamConfig) -> None:
     """Raise `ProblemError` for a map or a tile that the kernel does not support."""
     check_rowwise(name, problem, "pointwise")
-    inputs = 1 + _FORMS[name][0]
+    inputs = _inputs(name)
     if (problem.inputs, problem.outputs) != (inputs, 1):
         raise ProblemError(
             f"{name} makes 1 tensor of {inputs}, not {problem.outputs} of {problem.inputs}"
         )
-    if problem.variant not in ("", name):
-        raise ProblemError(f"{name} does not compute {problem.variant}")
+    if problem.variant != name and (problem.variant or name == "silu_mul"):
+        raise ProblemError(f"{name} does not compute {problem.variant or 'a map without a name'}")
     check_powers(tile=config.tile, warps=config.warps)
     check_elements(1, config.tile, "take a shorter tile")
 
 
 def _kernel(name: str) -> BundledKernel:
-    add, scale = _FORMS[name]
-
     def plan(problem: Rowwise, config: StreamConfig) -> tuple[Launch, ...]:
         _check(name, problem, config)
         n = problem.rows * problem.cols
-        launch = Launch(
-            "pointwise",
-            stream,
-            (ceil_div(n, config.tile),),
-            {"X": "X", "Y": "Y", "factor": FACTOR, "n": n},
-            {"TILE": config.tile, "ADD": add, "SCALE": scale},
-            num_warps=config.warps,
-        )
-        return (launch,)
+        grid, arguments, tile = (ceil_div(n, config.tile),), {"X": "X", "Y": "Y"}, config.tile
+        if name == "silu_mul":
+            function, arguments, form = silu_mul, {**arguments, "n": n}, {"TILE": tile}
+        else:
+            add, scale = _FORMS[name]
+            function, arguments = stream, {**arguments, "factor": FACTOR, "n": n}
+            form = {"TILE": tile, "ADD": add, "SCALE": scale}
+        return (Launch("pointwise", function, grid, arguments, form, num_warps=config.warps),)
 
     def reference(problem: Rowwise, tensors: Tensors) -> Tensors:
         x = tensors["X"].double().cpu()
+        if name == "silu_mul":
+            return {"Y": torch.nn.functional.silu(x[0]) * x[1]}
+        add, scale = _FORMS[name]
         last = FACTOR * x[-1] if scale else x[-1]
         return {"Y": x[0] + last if add else last}
 
-    inputs = 2 if add else 1
+    inputs, variant = _inputs(name), name if name == "silu_mul" else ""
     shapes = ((1, 4096), (1, 1), (7, 1001), (33, 517), (128, 256), (1, 100_003))
     cases = tuple(
-        (Rowwise("pointwise", rows, cols, dtype, inputs=inputs), StreamConfig(tile))
+        (Rowwise("pointwise", rows, cols, dtype, variant, inputs), StreamConfig(tile))
         for (rows, cols), tile, dtype in zip(
             shapes,
             (1024, 1024, 2048, 1024, 4096, 8192),
@@ -137,17 +171,12 @@ def _kernel(name: str) -> BundledKernel:
         if dtype != "bf16" or name == "copy"
     )
     forms = tuple(
-        Rowwise("pointwise", rows, 1024, dtype, inputs=inputs)
+        Rowwise("pointwise", rows, 1024, dtype, variant, inputs)
         for rows, dtype in ((2**20, "bf16"), (2**19, "fp32"))
     )
     return BundledKernel(
         name=name,
-        summary={
-            "copy": "Y = X",
-            "scale": "Y = a X",
-            "add": "Y = X0 + X1",
-            "triad": "Y = X0 + a X1",
-        }[name],
+        summary=_SUMMARIES[name],
         dtypes=("fp32", "fp16", "bf16"),
         configs=every(_menu, forms),
         cases=cases,
@@ -160,4 +189,4 @@ def _kernel(name: str) -> BundledKernel:
     )
 
 
-KERNELS = tuple(_kernel(name) for name in _FORMS)
+KERNELS = tuple(_kernel(name) for name in _SUMMARIES)

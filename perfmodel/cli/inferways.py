@@ -44,6 +44,8 @@ def simulated(deployments: Deployments, load: Load, traffic: Traffic, targets: T
     recorded = trace.read(traffic.arrivals, traffic.requests or 0) if traffic.arrivals else None
 
     def questions(plan: Deployment, lists: Lists) -> Iterator[Asked[list[Simulated]]]:
+        if plan.cached_at == "host":
+            raise ProblemError("requests one by one have no cache in host memory; drop --cached-at")
         steps = Steps(plan)
 
         def answer(size: float, arrivals: Arrivals) -> list[Simulated]:
@@ -84,15 +86,22 @@ def searched(
     demand = Demand(
         load_asked["isl"], load_asked["osl"], targets, load.statistic, load.vary,
         load_asked["cached"], load_asked["load"] if load.concurrency else 0.0,
-        load_asked["load"] if load.rate else 0.0,
+        load_asked["load"] if load.rate else 0.0, asked.price,
     )  # fmt: skip
+    if asked.price is not None:
+        for device in choices["device"]:
+            asked.price.of(device)
     tensors = choices["tensor"] if list(choices["tensor"]) != [1] else ()
     bases: list[Deployment] = []
-    for device, engine, cache in product(*(choices[x] for x in ("device", "engine", "cache"))):
+    names = ("device", "engine", "cache", "cached_at")
+    for device, engine, cache, place in product(*(choices[name] for name in names)):
         server = load_engine(_SERVER) if engine.name == "ideal" else engine
         narrow = ["fp8"] if "fp8" in device.matrix_types and not network.weights else []
         weights = ["", *narrow] if list(choices["weights"]) == [""] else choices["weights"]
-        bases += [Deployment(network, device, server, w, cache, system=system) for w in weights]
+        bases += [
+            Deployment(network, device, server, w, cache, system=system, cached_at=place)
+            for w in weights
+        ]
     candidates = [Steps(plan) for plan in plans(network, bases, asked.gpus, tensors)]
     with progress("plans") as report:
         options, misses, loads = search(candidates, demand, asked.gpus, report)

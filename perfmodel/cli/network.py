@@ -98,8 +98,11 @@ Classes = Annotated[
 @app.command("predict")
 @asking_for(
     Setting,
-    without=("batch", "seq", "past", "training", "dropout", "loss", "ends", "logits", "shards"),
-)
+    without=(
+        "batch", "seq", "past", "training", "dropout", "loss", "ends", "logits", "shards", "loads",
+        "tuning", "stored", "gradients",
+    ),
+)  # fmt: skip
 def predict(asked: Pass, values: Values, shown: Shown, drawing: Classes) -> None:
     """Predict a pass over a whole network: time by class, layer or operator, host included.
 

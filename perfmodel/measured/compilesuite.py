@@ -136,7 +136,8 @@ def outcome(request: Request, made: CompiledKernel | CompileError) -> Outcome:
         return Outcome(request, "compiled", facts=made.facts())
     if isinstance(made, DoesNotFit):
         return Outcome(request, "unfit", str(made), _failure_rows(request, UNFIT, str(made)))
-    eight_bits = "fp8" in str(getattr(request.problem, "dtype", ""))
+    arrays = request.kernel.arrays(request.problem, request.config)
+    eight_bits = any(array.dtype == "fp8" for array in arrays)
     old = request.target.nvidia and int(request.target.arch) < 89
     status = "refused" if eight_bits and old else "failed"
     return Outcome(request, status, str(made), _failure_rows(request, REFUSED, str(made)))

@@ -276,6 +276,7 @@ def _map_output(variant: str, x: Any) -> Any:
         "add": lambda: x[0] + x[1],
         "triad": lambda: x[0] + FACTOR * x[1],
         "gelu": lambda: torch.nn.functional.gelu(x[0]),
+        "silu_mul": lambda: torch.nn.functional.silu(x[0]) * x[1],
     }
     return forms[variant]()
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from perfmodel.columns import DIFFERS, columns_of, row_of, text
+from perfmodel.columns import DIFFERS, SOME, columns_of, row_of, text
 from perfmodel.errors import ProblemError
 from perfmodel.render.refused import Refused, head, lines
 from perfmodel.render.report import Column, Report, Row, binary, ratio
@@ -236,6 +236,7 @@ _OPTION = (
     *_LATENCIES,
     Column("tokens/s", "output_tokens_per_s", rank=3),
     Column("a device", "output_tokens_per_s_per_device"),
+    Column("dollars/M", "dollars_per_million_tokens", "{:,.3g}", when=SOME),
     Column("tokens/J", "output_tokens_per_joule", ratio, rank=4),
     text("stop", "stops_at", rank=1),
 )
@@ -283,6 +284,7 @@ def _option_row(option: Option) -> Row:
         "requests_per_s": option.requests_per_s,
         "output_tokens_per_s": option.output_tokens_per_s,
         "output_tokens_per_s_per_device": option.per_device,
+        "dollars_per_million_tokens": option.dollars_per_million_tokens,
         "output_tokens_per_joule": option.tokens_per_joule,
         "stops_at": option.stops, "launch": option.launch,
     }  # fmt: skip

@@ -24,14 +24,16 @@ from perfmodel.training.scaling import CAUSES, Scaled
 from perfmodel.training.trainingrun import RunCost
 
 _AXES = (
-    "tensor", "pipeline", "chunks", "data", "context", "expert", "zero", "lora", "micro_batch",
-    "offload", "recompute",
+    "tensor", "pipeline", "chunks", "data", "context", "expert", "expert_tensor", "zero",
+    "lora", "micro_batch", "offload", "recompute",
 )  # fmt: skip
 """Fields of a plan that a grid varies."""
 _FOLLOWING = ("data", "global_batch")
 """Axes that follow from the others."""
 _ALWAYS = ("devices", "zero", "micro-batch", "global-batch", "recompute")
 """Axes that a title always includes."""
+_USUAL = vars(Plan())
+"""What a title does not say of other axes."""
 
 
 def _axis(name: str) -> Column:
@@ -82,9 +84,9 @@ def single(step: Step, convention: str, costs: Sequence[RunCost] = ()) -> Report
 def title(step: Step) -> str:
     """Network, device and plan on one line."""
     plan = step.plan
-    axes = ("tensor", "pipeline", "chunks", "data", "context", "expert", "lora")
-    sizes = {name: getattr(plan, name) for name in axes}
-    layout = "".join(f"{n}={size} " for n, size in sizes.items() if size > (n != "lora"))
+    axes = ("tensor", "pipeline", "chunks", "data", "context", "expert", "expert_tensor", "lora")
+    sizes = {name: getattr(plan, name) for name in axes if getattr(plan, name) != _USUAL[name]}
+    layout = "".join(f"{name.replace('_', '-')}={size} " for name, size in sizes.items())
     return (
         f"{step.network.name} on {plan.devices:,} x {step.device}: "
         f"{layout}seq={plan.seq} micro-batch={plan.micro_batch} "
@@ -181,7 +183,7 @@ def searched(found: Found, device: str, devices: int) -> str:
     plan, lacking = found.next
     names = [*_AXES[:-1], "recompute"]
     sizes = [f"{name.replace('_', '-')} {getattr(plan, name)}" for name in names
-             if plan.settings.get(name, 0) not in (0, 1)]  # fmt: skip
+             if name == "recompute" or getattr(plan, name) != _USUAL[name]]  # fmt: skip
     return f"{text}; nearest to fitting: {' '.join(sizes)} lacks {binary(lacking)}"
 
 
@@ -229,7 +231,10 @@ def several(
         f"{axis.header}={axis.value(rows[0])}"
         for axis in axes
         if axis not in report.visible
-        and (axis.header in _ALWAYS or axis.value(rows[0]) not in (None, 1))
+        and (
+            axis.header in _ALWAYS
+            or axis.value(rows[0]) not in (None, _USUAL.get(axis.header.replace("-", "_"), 1))
+        )
     ]
     fields = " ".join([*common, f"seq={plan.seq}", f"dtype={plan.dtype}", f"stack={plan.stack}"])
     fields += _tuning(plan)

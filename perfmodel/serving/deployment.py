@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from perfmodel.algorithms.matmul import matmul_format, types
 from perfmodel.columns import DIFFERS, Column, Result
 from perfmodel.elements import element
-from perfmodel.errors import ProblemError, SizeError
+from perfmodel.errors import ProblemError, SizeError, UnknownName
 from perfmodel.fieldoption import PLAN, FieldOption
 from perfmodel.hardware import Device, System, systems
 from perfmodel.networks import stack
@@ -27,6 +27,8 @@ NARROW = ("fp8", "fp8_block", "nvfp4")
 whose operands dispatchers of experts send (DeepEP, use_fp8)."""
 
 
+PLACES = ("device", "host")
+"""Memories of cached prefixes."""
 ACCEPTANCE = 0.675
 """Chance that a token of DeepSeek-V3's own module is accepted: 2.44 tokens a pass with three
 drafted (lmsys.org, 2025-07-17, Accelerating SGLang with Multiple Token Prediction) are
@@ -141,6 +143,11 @@ class Deployment(Result):
     first token, and tokens of the prompt."""
     image_size: Annotated[str, FieldOption("Load", "PIXELS", read=_image_size)] = "1024x768"
     """Width and height of an image in pixels, as 1024x768."""
+    cached_at: Annotated[
+        str, FieldOption("Load", "PLACES", spellings=("--cached-at",), names=PLACES)
+    ] = PLACES[0]
+    """Memory of the cached part of prompts: the device's, or the host's, from which it is read or
+    recomputed, whichever has the first token sooner."""
     encoded: int = 0
     """Tokens of each request that the encoder of an encoder-decoder reads (`reading`)."""
     system: System | None = None
@@ -154,6 +161,8 @@ class Deployment(Result):
         for name in ("tensor", "pipeline", "expert", "data"):
             if getattr(self, name) < 1:
                 raise ProblemError(f"{name} is {getattr(self, name)}; it is 1 or more")
+        if self.cached_at not in PLACES:
+            raise UnknownName("place", self.cached_at, PLACES)
         network = self.network
         if self.images and network.tower is None:
             raise ProblemError(
@@ -312,6 +321,13 @@ class Deployment(Result):
         return f"{prompts}xtp{self.for_prompts.tensor}:{tokens}" if self.pools else ""
 
     @property
+    def host_cached(
+        self,
+    ) -> Annotated[str, Column("cached at", key="cached_at", when=DIFFERS, number=False)]:
+        """Where cached prefixes lie, if not on the device."""
+        return self.cached_at if self.cached_at != PLACES[0] else ""
+
+    @property
     def copies(self) -> int:
         """Copies that make tokens, each with requests of its own."""
         return self.data * self.counts[1]
@@ -391,5 +407,6 @@ class Deployment(Result):
         """A key that is equal for deployments with equal steps."""
         return (
             *self.kernel_key, self.engine, self.pipeline, self.data, self.drafted, self.accepted,
-            self.pools, self.images, self.image_size, self.prefill and self.prefill.key,
+            self.pools, self.images, self.image_size, self.cached_at,
+            self.prefill and self.prefill.key,
         )  # fmt: skip

@@ -8,14 +8,16 @@ copies fill the devices. Pools have copies for prompts and others for tokens (`d
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 import numpy as np
 
-from perfmodel.errors import PerfmodelError, UnknownName
+from perfmodel.errors import PerfmodelError, ProblemError, UnknownName
 from perfmodel.fieldoption import FieldOption
+from perfmodel.hardware import Device
+from perfmodel.hardware import load as load_device
 from perfmodel.networks.network import Network
 from perfmodel.serving.cachememory import check_weights, fitting_batch
 from perfmodel.serving.deployment import Deployment
@@ -33,6 +35,45 @@ _SIZES = 48
 
 
 @dataclass(frozen=True)
+class Prices:
+    """Dollars of a device hour."""
+
+    every: float | None = None
+    """Of every device; None: each has its own."""
+    own: Mapping[str, float] = field(default_factory=dict)
+    """By slug of the device."""
+
+    def of(self, device: Device) -> float:
+        """The device's price. Raises `ProblemError` where there is none."""
+        price = self.own.get(device.slug, self.every)
+        if price is None:
+            raise ProblemError(f"no price of {device.slug}; give {device.slug}=DOLLARS too")
+        return price
+
+
+def _prices(text: str) -> Prices:
+    """Prices of a text: 2.5, or by device h100=2.5,b200=4. Raises `ProblemError` and
+    `UnknownName`."""
+    every, own = None, {}
+    for part in filter(None, text.split(",")):
+        name, _, number = part.rpartition("=")
+        try:
+            dollars = float(number)
+        except ValueError:
+            dollars = math.nan
+        if not 0.0 < dollars < 1e9:
+            raise ProblemError(
+                f"a price of {number.strip() or 'nothing'}: give dollars of a device hour above 0, "
+                "such as 2.5 or h100=2.5,b200=4"
+            )
+        if name:
+            own[load_device(name.strip()).slug] = dollars
+        else:
+            every = dollars
+    return Prices(every, own)
+
+
+@dataclass(frozen=True)
 class Search:
     """What is searched."""
 
@@ -43,10 +84,14 @@ class Search:
     tokens a second by user and by device."""
     gpus: Annotated[int, FieldOption("Targets", single=True)] = 8
     """Devices at most, with --plan."""
+    price: Annotated[Prices | None, FieldOption("Targets", "DOLLARS", read=_prices)] = None
+    """Dollars of a device hour, or by device as h100=2.5,b200=4: --plan auto ranks by them."""
 
     def __post_init__(self) -> None:
         if self.plan is not None and self.plan not in PLANS:
             raise UnknownName("plan", self.plan, PLANS)
+        if self.price is not None and self.plan != "auto":
+            raise ProblemError("--price ranks the plans of a search; give --plan auto")
 
 
 @dataclass(frozen=True)
@@ -69,6 +114,8 @@ class Demand:
     """Users to be served at a time; 0: as many as can be."""
     rate: float = 0.0
     """Requests a second to be served; 0: as many as can be."""
+    prices: Prices | None = None
+    """Dollars of device hours; None: unknown."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +128,8 @@ class Option:
     """Copies."""
     stops: str
     """What more users would break."""
+    price: float | None = None
+    """Dollars of a device hour; None: unknown."""
 
     @property
     def of(self) -> Deployment:
@@ -117,6 +166,11 @@ class Option:
             copy.network.name, {**sizes, "sequences": sequences}, weights=copy.weights,
             cache=copy.cache_type,
         )  # fmt: skip
+
+    @property
+    def dollars_per_million_tokens(self) -> float | None:
+        """Dollars of device hours for a million output tokens; None without a price."""
+        return None if self.price is None else self.price / self.per_device / 3600.0 * 1e6
 
     @property
     def tokens_per_joule(self) -> float | None:
@@ -227,7 +281,8 @@ def _best(served: Sequence[Served], demand: Demand, gpus: int) -> Option | Miss:
     stops = "memory" if i + 1 == len(served) else ratios[i + 1][1]
     if i + 1 < len(served) and ratios[i + 1][0] <= 1.0:
         stops = "throughput"
-    return _sized(Option(served[i], gpus // copy.devices, stops), demand)
+    price = None if demand.prices is None else demand.prices.of(copy.device)
+    return _sized(Option(served[i], gpus // copy.devices, stops, price), demand)
 
 
 def _sized(option: Option, demand: Demand) -> Option | Miss:
@@ -244,9 +299,13 @@ def _sized(option: Option, demand: Demand) -> Option | Miss:
 
 
 def _rank(option: Option, demand: Demand) -> tuple[float, float]:
-    """Fewest devices where a demand is given, else most tokens a second of all."""
+    """Fewest devices where a demand is given, else most tokens a second of all; with prices the
+    fewest dollars, of all devices for a demand, else of a token."""
     devices = option.devices if demand.users or demand.rate else 0.0
-    return devices, -option.output_tokens_per_s
+    cost = devices
+    if option.price is not None:
+        cost = devices * option.price or option.price / option.per_device
+    return cost, -option.output_tokens_per_s
 
 
 def _pools(able: Sequence[Steps], demand: Demand, gpus: int) -> Iterator[list[Served]]:

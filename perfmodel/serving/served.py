@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -242,7 +243,8 @@ def serve(
     and the deployment's images.
 
     `cached` is the part of a prompt whose keys and values are cached (a prefix): a number of
-    tokens, or below 1 a share. One token at least is computed. `vary` is (longest − shortest) /
+    tokens, or below 1 a share. One token at least is computed. In host memory it is read, or
+    computed again where the first token comes sooner so. `vary` is (longest − shortest) /
     mean of the output lengths of clients, and `statistic` is that of first tokens.
 
     Raises `UnknownName` for another kind of load or statistic, `ProblemError` for a load that does
@@ -255,7 +257,8 @@ def serve(
     if steps.of.network.frames is not None:
         _check_text(steps.of.network, int(np.max(np.add(isl, osl))))
     lengths = np.broadcast_to(isl, totals.shape).tolist()
-    if steps.of.network.encoder and len(set(lengths)) > 1:  # each has a pass of its own length
+    own_pass = bool(steps.of.network.encoder) and len(set(lengths)) > 1
+    if own_pass or (steps.of.cached_at == "host" and len(totals) > 1):  # each decides for itself
         columns = [each.tolist() for each in np.broadcast_arrays(totals, isl, osl, cached, vary)]
         return [
             serve(steps, kind, [size], tokens, answer, cached=part, vary=share,
@@ -274,7 +277,11 @@ def serve(
     if steps.of.pools and kind != "concurrency":
         raise ProblemError(f"pools serve clients; give --concurrency in place of {kind}")
     predicted = disaggregated.closed if steps.of.pools else _LOADED[kind]
-    load = predicted(steps, loads / groups, requests)
+    ways = [predicted(steps, loads / groups, requests)]
+    if steps.of.cached_at == "host" and np.any(requests.cached):
+        with suppress(ProblemError):  # all of the prompt computed, in place of reading a part
+            ways.append(predicted(steps, loads / groups, replace(requests, cached=0.0)))
+    load = min(ways, key=lambda way: float(way.ttft.max()))
     parts = copies * groups if kind == "full" else totals * groups / loads
     return [
         Served(

@@ -23,9 +23,11 @@ from perfmodel.networks.network import Indexer, SelfAttention, State
 from perfmodel.networks.networktime import sustained
 from perfmodel.networks.operations.attention import index_problem
 from perfmodel.networks.operations.states import KERNELS, state_problem, taps_problem
+from perfmodel.offload.links import host_bytes_per_s
 from perfmodel.operators import operator_of
 from perfmodel.predict import predict_arrays
-from perfmodel.serving.deployment import Deployment
+from perfmodel.serving.cachememory import sequence_bytes
+from perfmodel.serving.deployment import PLACES, Deployment
 from perfmodel.serving.kernels import (
     absorbed,
     exchange_times,
@@ -108,6 +110,7 @@ class Steps:
             np.asarray(prompts, float), np.asarray(tokens, float), np.asarray(past, float)
         )
         batching, share = self.of.engine.batching, tokens / (tokens + past)
+        prefix = past
         pieces = np.ceil(tokens / batching.tokens) if batching.chunked else np.ones_like(tokens)
         tokens, past = tokens / pieces, past + (pieces - 1.0) / 2.0 * tokens / pieces
         steps = np.ceil(prompts * tokens / np.maximum(batching.tokens, tokens))
@@ -115,8 +118,10 @@ class Steps:
         turns = self.turns(batch * tokens)
         layers = self.layers(batch * tokens / turns).times(turns)
         parts = [layers, self.head(batch), self.prompts(batch, tokens, past)]
-        step = self._step(parts, batch * tokens, batch, prompt=True).times(steps * pieces)
-        return step.beside(self.encoding(batch).times(steps * share))
+        step = self._step(parts, batch * tokens, batch, prompt=True)
+        sent = self._from_host(batch, prefix, step.total).times(steps)
+        images = self.encoding(batch).times(steps * share)
+        return step.times(steps * pieces).beside(sent).beside(images)
 
     def mixed(
         self, batch: np.ndarray, past: np.ndarray, prompts: np.ndarray, tokens: np.ndarray,
@@ -136,7 +141,30 @@ class Steps:
             self.prompts(prompts, tokens, before),
         ]
         step = self._step(parts, work, batch + prompts, prompt=True)
-        return step.beside(self.encoding(prompts).times(tokens / (tokens + before)))
+        sent = self._from_host(prompts, before, step.total)
+        images = self.encoding(prompts).times(tokens / (tokens + before))
+        return step.beside(sent).beside(images)
+
+    def _from_host(self, prompts: np.ndarray, past: np.ndarray, computing: np.ndarray) -> Times:
+        """What a step of `computing` seconds waits for the `past` tokens of its prompts, where they
+        lie in host memory; elsewhere no line.
+
+        Each of L layers needs its share of the transfer T before it, and the link sends the next
+        layers' meanwhile: T/L before the first layer, or C/L after the last share if T is longer,
+
+            C + wait = max(C + T/L, T + C/L)
+
+        Every device reads its shard over its own link; stages read at the same time.
+        """
+        if self.of.cached_at == PLACES[0] or not np.any(past > 0):
+            return Times((), *[np.zeros((0, len(prompts)))] * 3)
+        sizes, places = np.unique(past.astype(int), return_inverse=True)
+        kept = np.array([sequence_bytes(self.of, size) if size else 0.0 for size in sizes.tolist()])
+        seconds = prompts * kept[places] / host_bytes_per_s(self.of.device)
+        layers = -(-self.of.network.layers // self.of.pipeline)
+        both = np.maximum(computing + seconds / layers, seconds + computing / layers)
+        wait = np.where(seconds > 0, both - computing, 0.0)
+        return Times.exactly(Line("cache from host", COMMUNICATION, COMMUNICATION), wait)
 
     @cached_property
     def _encoder(self) -> Steps | None:

@@ -1,9 +1,9 @@
 """The links of a plan: the ranks that each mesh axis joins, and the time of exchanges.
 
 Axes are placed on a system from the inside outwards, as Megatron-LM does (parallel_state.py):
-tensor, context, data, pipeline. The experts are inside data; their copies are the axis
-`expert-data`. An axis of r ranks at a stride of s devices has G / s of its ranks in a node of G
-devices, at least one and at most r.
+tensor, context, data, pipeline. The experts are inside data, or inside tensor and data where the
+devices of tensor do not split them; their copies are the axis `expert-data`. An axis of r ranks at
+a stride of s devices has G / s of its ranks in a node of G devices, at least one and at most r.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ class Fabric:
     def stride(self, axis: str) -> int:
         """Devices from one rank of an axis to the next."""
         plan = self.plan
-        inner = plan.expert <= plan.data
+        split, inner = plan.tensor if plan.splits_experts else 1, plan.expert <= plan.data
         strides = {
             "tensor": 1,
             "context": plan.tensor,
-            "expert": plan.tensor * plan.context if inner else 1,
+            "expert": split * (plan.context if plan.splits_experts and inner else 1),
             "data": plan.tensor,
-            "expert-data": plan.expert * (plan.tensor if inner else 1),
+            "expert-data": plan.expert * split,
             "pipeline": plan.tensor * plan.context * plan.data,
         }
         return strides[axis]

@@ -62,6 +62,11 @@ class Plan(FineTuning, Loads):
     """Context parallelism: devices that split each sequence."""
     expert: Annotated[int, FieldOption(PLAN, spellings=("--expert", "--ep"))] = 1
     """Expert parallelism: devices that split the experts. They are among those of `sharing`."""
+    expert_tensor: Annotated[
+        int, FieldOption(PLAN, spellings=("--expert-tensor", "--etp"), least=0)
+    ] = 0
+    """Expert-tensor parallelism: devices of `tensor` that split each expert, all of them or 1; 0:
+    all, or 1 where `expert` exceeds `data`."""
     zero: Annotated[int, FieldOption(PLAN, "STAGE", least=0)] = 0
     """ZeRO stage: 1 shards optimiser states, 2 gradients too, 3 weights too (FSDP); 0: none."""
     recompute: Annotated[
@@ -114,6 +119,17 @@ class Plan(FineTuning, Loads):
         self.check_loads()
         rematerialise.mode(self.recompute)
         load_stack(self.stack)
+        if self.expert_tensor not in (0, 1, self.tensor):
+            raise SizeError(
+                f"expert_tensor is {self.expert_tensor} and tensor {self.tensor}; the devices of "
+                "tensor split each expert, or none does",
+                {"expert_tensor": [1, self.tensor]},
+            )
+        if self.expert_tensor and not self.splits_experts and not self.splits_rows:
+            raise ProblemError(
+                "experts that the devices of tensor do not split go with sequence parallelism, as "
+                "each device sends rows of its own; drop expert_tensor, or sequence False"
+            )
         if self.sequence and self.tensor == 1:
             raise ProblemError("sequence parallelism goes with tensor parallelism; give tensor 2")
         if self.offload not in OFFLOADS:
@@ -171,7 +187,7 @@ class Plan(FineTuning, Loads):
     def settings(self) -> dict[str, Any]:
         """Its fields that are set, as data."""
         usual = vars(FineTuning()) | vars(Loads())
-        usual |= {"fill": 1.0, "packed": 1.0, "offload": "none"}
+        usual |= {"fill": 1.0, "packed": 1.0, "offload": "none", "expert_tensor": 0}
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         values["sequence"] = self.splits_rows
         return {
@@ -216,10 +232,17 @@ class Plan(FineTuning, Loads):
     def sharing(self) -> int:
         """Devices that experts are split over and copied to.
 
-        They are the devices with the same layers. Where `expert` exceeds `data`, the devices of
-        `tensor` are included.
+        They are the devices with the same layers. Where the devices of `tensor` do not split
+        experts, they are included.
         """
-        return self.copies * (1 if self.expert <= self.data else self.tensor)
+        return self.copies * (1 if self.splits_experts else self.tensor)
+
+    @property
+    def splits_experts(self) -> bool:
+        """Whether the devices of `tensor` split each expert."""
+        if not self.expert_tensor:
+            return self.expert <= self.data
+        return self.expert_tensor == self.tensor
 
     @property
     def expert_copies(self) -> int:
@@ -318,7 +341,7 @@ class Plan(FineTuning, Loads):
                 sequence=self.splits_rows,
                 context=self.context,
                 expert=self.expert,
-                expert_tensor=self.expert <= self.data,
+                expert_tensor=self.splits_experts,
             ),
             loads=Loads(skew=self.skew, shares=self.shares, capacity=self.capacity),
             tuning=self.tuning,
@@ -348,7 +371,7 @@ class Plan(FineTuning, Loads):
                 f"{network.name} has no experts; drop skew, shares and capacity, which are of them"
             )
         if self.sharing % self.expert:
-            axes = "data and context" if self.expert <= self.data else "data, context and tensor"
+            axes = "data and context" if self.splits_experts else "data, context and tensor"
             raise SizeError(
                 f"expert {self.expert} does not divide the {self.sharing} devices of {axes} that "
                 "experts are split over",

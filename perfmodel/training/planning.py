@@ -32,7 +32,10 @@ from perfmodel.training.step import predict_step, step_memory
 from perfmodel.training.stepmemory import model_states
 from perfmodel.training.weightupdate import parameters_of
 
-AXES = ("tensor", "pipeline", "chunks", "context", "expert", "micro_batch", "zero", "recompute")
+AXES = (
+    "tensor", "pipeline", "chunks", "context", "expert", "expert_tensor", "micro_batch", "zero",
+    "recompute",
+)  # fmt: skip
 """What a search varies, unless it is given."""
 BEST = 5
 """Plans that a search names."""
@@ -79,17 +82,18 @@ def legal(
             n for n in sizes if n == 1 or (n <= _MOST_CONTEXT and base.seq % (2 * n * node) == 0)
         ],
         "expert": [n for n in sizes if n == 1 or (experts and experts % n == 0)],
+        "expert_tensor": (0, 1) if experts else (0,),
         "chunks": (1, 2, 4, 8),
         "micro_batch": [n for n in divisors(batch) if n <= _MOST_MICRO],
         "zero": _ZERO,
         "recompute": _RECOMPUTE,
         **given,
     }
-    for values in product(*axes.values()):
-        sizes_of = dict(zip(axes, values, strict=True))
-        plan = _plan(network, base, devices, batch, sizes_of)
-        if plan is not None:
-            yield plan
+    every = (
+        _plan(network, base, devices, batch, dict(zip(axes, values, strict=True)))
+        for values in product(*axes.values())
+    )
+    yield from dict.fromkeys(plan for plan in every if plan is not None)
 
 
 def _plan(
@@ -106,7 +110,15 @@ def _plan(
         return None
     if not stages_fit(network.layers, sizes["pipeline"] * sizes["chunks"]):
         return None
-    if sizes["expert"] > data:
+    split = sizes["expert_tensor"]
+    if split not in (0, 1, sizes["tensor"]) or (sizes["expert"] > data and split != 1):
+        return None
+    if sizes["tensor"] == 1:  # says what the default does
+        sizes = {**sizes, "expert_tensor": 0}
+    if sizes["tensor"] > 1 and split == 1 and base.sequence is False:
+        return None
+    sharing = data * sizes["context"] * (sizes["tensor"] if split == 1 else 1)
+    if sharing % sizes["expert"]:
         return None
     accumulation = batch // (data * sizes["micro_batch"])
     if sizes["chunks"] > 1 and accumulation % sizes["pipeline"]:

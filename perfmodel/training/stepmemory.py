@@ -137,7 +137,8 @@ def _keeps_gradients(plan: Plan) -> bool:
     """Whether gradients are there before a backward pass: sums of earlier micro-batches, or buffers
     of the program that copies exchange. Otherwise each begins with its layer's backward pass
     (PyTorch, `zero_grad`, set_to_none)."""
-    return plan.accumulation > 1 or plan.copies > 1 or bool(plan.setting.stack.main_gradients)
+    copied = max(plan.copies, plan.expert_copies) > 1
+    return plan.accumulation > 1 or copied or bool(plan.setting.stack.main_gradients)
 
 
 _Weights = Sequence[tuple[Weight, int]]
@@ -195,7 +196,7 @@ def _gradients_at_work(
 def _gathered_weights(parts: Sequence[tuple[Segment, int]], plan: Plan) -> float:
     """FSDP: whole weights of the current layer and of the prefetched one, in the products' type;
     and the gradients of one layer before they are scattered."""
-    if plan.zero < 3 or plan.copies == 1:
+    if plan.zero < 3 or max(plan.copies, plan.expert_copies) == 1:
         return 0.0
     sizes = [
         [sum(plan.gathered_bytes(w) for w in segment.weights if not w.shared and keep(w))

@@ -18,8 +18,9 @@ from perfmodel.proof import registry
 from perfmodel.proof.kernel import Array, KernelError, relative_error, torch_type
 
 NAMES = {
-    "copy", "scale", "add", "triad", "chain-fused", "chain-unfused", "softmax", "softmax-online",
-    "layernorm", "layernorm-backward", "rmsnorm", "rmsnorm-backward", "matmul", "matmul-split-k",
+    "copy", "scale", "add", "triad", "silu_mul", "chain-fused", "chain-unfused", "softmax",
+    "softmax-online", "layernorm", "layernorm-backward", "rmsnorm", "rmsnorm-backward",
+    "add-rmsnorm", "quantise", "rotary", "cross-entropy", "matmul", "matmul-split-k",
     "matmul-persistent", "matmul-w8a16", "matmul-w4a16", "attention-standard",
     "attention-standard-backward", "attention-tiled", "attention-backward", "attention-flash1",
     "attention-decode", "matmul-grouped",

@@ -69,7 +69,7 @@ POINTS = Rowwise("pointwise", 64, 512, "fp16")
     [
         ("rmsnorm", ROWS, {}, "rmsnorm computes rmsnorm fwd, not layernorm fwd"),
         ("layernorm-backward", ROWS, {}, "computes layernorm bwd, not layernorm fwd"),
-        ("layernorm", replace(ROWS, output_dtype="fp8"), {}, "type of its input .fp16., not fp8"),
+        ("layernorm", replace(ROWS, output_dtype="fp8"), {}, "of fp16 leaves fp16, not fp8"),
         ("layernorm", ROWS, {"rows": 3}, "rows must be a power of two, not 3"),
         ("layernorm", replace(ROWS, cols=2**19), {"rows": 4}, "at most 1048576; take fewer rows"),
         ("layernorm-backward", replace(ROWS, direction="bwd"), {"slices": 0}, "at least 1, not 0"),
@@ -80,6 +80,17 @@ POINTS = Rowwise("pointwise", 64, 512, "fp16")
         ("copy", POINTS, {"tile": 1000}, "tile must be a power of two, not 1000"),
         ("matmul-w8a16", None, {"split_k": 100}, "a slice is whole steps of bk="),
         ("matmul-w4a16", None, {"bn": 96}, "bn must be a power of two, not 96"),
+        ("quantise", ROWS, {}, "quantise computes quantise fwd, not layernorm fwd"),
+        (
+            "quantise",
+            replace(ROWS, op="quantise", output_dtype="fp16"),
+            {},
+            "fp8 or int8, not fp16",
+        ),
+        ("silu_mul", replace(POINTS, inputs=2), {}, "silu_mul does not compute a map without a"),
+        ("cross-entropy", None, {"bd": 128}, "is one step of bd=128; take a shorter step"),
+        ("rotary", None, {"heads": 3}, "heads must be a power of two, not 3"),
+        ("add-rmsnorm", None, {"rows": 2**20}, "at most 1048576; take fewer rows"),
         ("chain-fused", None, {"cols": 0}, "cols must be a power of two, not 0"),
     ],
 )
@@ -91,7 +102,8 @@ def test_what_a_kernel_cannot_do_is_one_line(kernel, problem, fields, told):
 
 
 @pytest.mark.parametrize(
-    ("name", "widest"), [("softmax", 32768), ("layernorm", 32768), ("rmsnorm-backward", 16384)]
+    ("name", "widest"),
+    [("softmax", 32768), ("layernorm", 32768), ("quantise", 32768), ("rmsnorm-backward", 16384)],
 )
 def test_rows_that_would_spill_have_no_menu(name, widest):
     kernel = registry.kernel(name)

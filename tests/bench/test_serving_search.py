@@ -14,7 +14,7 @@ from perfmodel.networks.library import load as load_network
 from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.disaggregated import shared_out
 from perfmodel.serving.engine import load
-from perfmodel.serving.search import Demand, front, plans, search
+from perfmodel.serving.search import Demand, Prices, front, plans, search
 from perfmodel.serving.served import serve
 from perfmodel.serving.steps import Steps
 from perfmodel.serving.targets import Targets
@@ -34,6 +34,10 @@ def candidates():
 
 @lru_cache
 def answer(ttft=0.5, tpot=0.03, **options):
+    return asked(ttft, tpot, **options)
+
+
+def asked(ttft=0.5, tpot=0.03, **options):
     demand = Demand(1024, 256, Targets(ttft, tpot), vary=0.5, **options)
     return search(candidates(), demand, GPUS)
 
@@ -85,6 +89,32 @@ def test_a_demand_takes_the_fewest_devices_that_serve_it():
         fewer = math.ceil(3.0 / option.served.requests_per_s) - 1
         assert fewer * option.served.requests_per_s < 3.0
     assert len(options) + len(misses) >= len(candidates())
+
+
+PRICES = Prices(1.0, {"h100-sxm": 2.5})
+
+
+def test_prices_rank_by_dollars_of_a_token():
+    """A million tokens of P dollars a device hour: P · 10⁶ / (3600 · tokens/s of a device)."""
+    options, _, _ = asked(prices=PRICES)
+    plain, _, _ = answer()
+    dollars = [option.dollars_per_million_tokens for option in options]
+    assert dollars == sorted(dollars)
+    assert {option.of.key for option in options} == {option.of.key for option in plain}
+    for option in options:
+        price = 2.5 if option.of.device.slug == "h100-sxm" else 1.0
+        hours = 1e6 / option.output_tokens_per_s / 3600.0 * option.devices
+        assert option.dollars_per_million_tokens == pytest.approx(price * hours)
+    assert plain[0].dollars_per_million_tokens is None
+
+
+@pytest.mark.parametrize("cheap", ["h100-sxm", "l40s"])
+def test_a_demand_goes_to_the_cheapest_devices(cheap):
+    prices = Prices(10.0, {cheap: 1e-3})
+    options, _, _ = asked(rate=3.0, prices=prices)
+    assert options[0].of.device.slug == cheap
+    bills = [option.devices * option.price for option in options]
+    assert bills == sorted(bills)
 
 
 def test_users_are_shared_out_over_copies():

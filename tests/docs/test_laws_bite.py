@@ -28,6 +28,8 @@ LAWS = {
         "test_overlap_lies_between_the_larger_and_the_sum": "joins given seconds",
         "test_an_exchange_in_tiles_hides_all_but_a_tile_at_most": "joins given seconds",
         "test_megatrons_fused_softmax_takes_multiples_of_four_heads": "lists kernels",
+        "test_gradients_of_inputs_are_added_up_beside_those_of_weights": "joins given seconds",
+        "test_a_part_that_nothing_has_is_refused": "refuses before it predicts",
     },
     "test_why": {},
     "test_transfer": {},
@@ -61,6 +63,7 @@ REPEATED = {
     "test_step_laws::test_graphs_and_quicker_hosts_take_no_longer": _EQUAL,
     "test_step_laws::test_shards_of_one_copy_are_the_whole": _EQUAL,
     "test_step_laws::test_recomputing_more_never_holds_more_between_passes": _EQUAL,
+    "test_step_laws::test_the_parts_of_a_pipelines_step_are_no_longer_than_it": _EQUAL,
     "test_step_laws::test_where_links_are_equal_it_is_the_same_which_devices_are_neighbours":
         _EQUAL,
     "test_serving::test_a_step_of_more_sequences_or_longer_ones_takes_no_less": _FIRST,

@@ -1,7 +1,5 @@
 """What pages and charts say of a prediction is what its table says."""
 
-import json
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -76,17 +74,3 @@ def test_a_damaged_cell_of_a_csv_ends_with_one_line(tmp_path, capsys):
     said = capsys.readouterr().err
     assert said.startswith("perfmodel: r.csv: row 2, column time_us: '5x'")
     assert said.count("\n") == 1
-
-
-def test_all_systems_of_a_summary_are_told_or_counted(tmp_path):
-    out = tmp_path / "i.json"
-    command = "infer llama-3-8b -d h100,mi300x,b200,a100 --tp 1,2 --concurrency 4,16 --engine vllm"
-    assert run([*command.split(), "-o", str(out)]) == 0
-    results = Results()
-    readers.read(str(out), results)
-    found = page.contents(results)
-    said = " ".join(found.sentences)
-    for row in json.loads(out.read_text())["loads"]:
-        assert f"{row['device']}, devices {row['devices']}" in said
-    assert "And 2 more, in the table" in said
-    assert len(found.early[1].rows) == 8

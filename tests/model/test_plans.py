@@ -104,11 +104,11 @@ def test_integer_instructions_of_accesses_by_hand():
     assert integers("torch-softmax", "softmax", 1000) == near(2 * 4 / 4)
     # Streamed three times and stored: four elements an access where a row is whole rounds of them.
     assert integers("torch-softmax", "softmax", 4096) == near(4 * 4 / 4)
-    # 6,000 in 1,024 threads: a round of 4,096 in loads of four, 1,904 elements one at a time.
+    # 6,000 in 512 threads: two rounds of 2,048 in loads of four, 1,904 elements one at a time.
     share = 4096 / 6000
     assert integers("torch-softmax", "softmax", 6000) == near(16 * (share / 4 + 1 - share))
-    # 8,194 are no whole loads: 1,024 elements align the row, one round of 4,096 is left whole.
-    share = 4096 / 8194
+    # 8,194 are no whole loads: 512 elements align the row, three rounds of 2,048 are left whole.
+    share = 6144 / 8194
     assert integers("torch-softmax", "softmax", 8194) == near(16 * (share / 4 + 1 - share))
     # 1,030 in 256 threads: 774 behind the alignment are no round of 1,024.
     assert integers("torch-softmax", "softmax", 1030) == near(16)

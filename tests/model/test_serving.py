@@ -20,6 +20,7 @@ from perfmodel.networks.expand import active_count
 from perfmodel.networks.library import load as load_network
 from perfmodel.networks.network import Block, Mlp, Network, SelfAttention
 from perfmodel.networks.operations.experts import busiest, touched
+from perfmodel.offload.links import host_bytes_per_s
 from perfmodel.serving import requests
 from perfmodel.serving.cachememory import (
     fitting_batch,
@@ -488,6 +489,44 @@ def test_engines_overlap_halves_of_a_step_as_they_are_started():
         load("tensorrt-llm").overlapping()
     alone = replace(deployment(engine="sglang"), engine=load("sglang").overlapping())
     assert not alone.overlaps  # no experts on other copies
+
+
+def cached_at(place, part, load=("static batch", 1.0), isl=4096, **options):
+    of = steps(cached_at=place, **options)
+    return serve(of, load[0], [load[1]], isl, 64, cached=part)[0]
+
+
+@given(
+    st.sampled_from([0.25, 0.5, 1024, 0.9]), st.sampled_from(["vllm", "tensorrt-llm", "ideal"]),
+    st.sampled_from([("static batch", 4.0), ("concurrency", 16.0), ("rate", 1.0), ("full", 0.0)]),
+)  # fmt: skip
+def test_a_cache_at_the_host_lies_between_one_on_the_device_and_none(part, engine, load):
+    device, host = (cached_at(at, part, load, engine=engine) for at in ("device", "host"))
+    none = cached_at("host", 0, load, engine=engine)
+    assert device.ttft_seconds < host.ttft_seconds < none.ttft_seconds
+    assert host.requests_per_s <= device.requests_per_s * (1.0 + 1e-6)  # by halvings
+    assert cached_at("device", 0, load, engine=engine).ttft_seconds == none.ttft_seconds
+
+
+def test_a_cache_at_the_host_arrives_layer_by_layer():
+    """C seconds of 32 layers beside T of the link: max(C + T/32, T + C/32); every token has 128 KiB
+    and crosses at 0.8 of 64 GB/s. Two devices have a link each."""
+    for part, tensor in ((1024, 1), (4000, 1), (4000, 2)):
+        device, host = (
+            cached_at(at, part, engine="ideal", tensor=tensor).ttft_seconds
+            for at in ("device", "host")
+        )
+        sent = part * 128 * 1024 / tensor / host_bytes_per_s(load_device(DEVICE))
+        layered = max(device + sent / 32, sent + device / 32)
+        assert host == pytest.approx(layered, rel=5e-3)  # blocks of the cache are whole
+
+
+def test_a_fast_device_computes_again_what_a_slow_link_holds():
+    """A token of 512 KiB crosses in 10 us of PCIe 5; its 13.5 GFLOP in fp8 take half on a B200."""
+    options = {"network": "llama-2-7b", "device": "b200", "weights": "fp8"}
+    device, host = (cached_at(at, 0.9, **options) for at in ("device", "host"))
+    none = cached_at("device", 0, **options)
+    assert device.ttft_seconds < host.ttft_seconds == none.ttft_seconds
 
 
 @given(st.integers(0, 1023), st.integers(1, 64))

@@ -75,16 +75,25 @@ def pairs(of, s):
 
 
 def forward_flops(network, b, s, *, fused):
-    """2 operations a weight and token, and 2·(k + v) a pair of a query and a key."""
-    tokens, total = b * s, 0
-    for block in (*network.encoder, *network.blocks):
-        for of, crossing_ in ((block.attention, False), (block.cross, True)):
-            if of is not None:
-                seen = s * s if crossing_ or not fused else pairs(of, s)
-                total += block.repeat * 2 * tokens * projections(of, network.hidden)
-                total += block.repeat * 2 * b * of.heads * (of.score_width + of.value_width) * seen
-        total += block.repeat * 2 * inner(block.mlp, network.hidden, tokens)
-    h = network.hidden
+    """2 operations a weight and token, and 2·(k + v) a pair of a query and a key. An encoder of
+    sound has rows of its own, of which cross-attention makes keys and values."""
+    tokens, total, h, sound = b * s, 0, network.hidden, network.frames
+    heard = sound.positions if sound else s
+    sides = [(block, heard) for block in network.encoder] + [(block, s) for block in network.blocks]
+    for block, rows in sides:
+        for of in (block.attention, block.cross):
+            if of is None:
+                continue
+            source = heard if of is block.cross else rows
+            seen = rows * source if of is block.cross or not fused else pairs(of, rows)
+            weights = rows * projections(of, h)
+            if source != rows:
+                weights += (source - rows) * 2 * h * of.kv_heads * of.head_size
+            total += block.repeat * 2 * b * weights
+            total += block.repeat * 2 * b * of.heads * (of.score_width + of.value_width) * seen
+        total += block.repeat * 2 * inner(block.mlp, h, b * rows)
+    if sound:  # three taps each, the second of every other row
+        total += 2 * b * heard * (2 * 3 * sound.mels * h + 3 * h * h)
     if network.head in ("pooler", "pretraining"):
         total += 2 * b * h * h
     if network.head == "pretraining":

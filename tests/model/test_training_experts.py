@@ -1,4 +1,4 @@
-"""Loads of experts in training: rows are kept, the busiest device bounds a step, capacity drops."""
+"""Experts in training: their loads, of which the busiest device bounds a step, and their split."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perfmodel.algorithms import Matmul
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import load
 from perfmodel.networks import library
+from perfmodel.networks.expand import expand
 from perfmodel.networks.loads import Loads
 from perfmodel.training import planning
 from perfmodel.training.plan import Plan
@@ -129,3 +131,88 @@ def test_loads_that_are_none_are_refused(fields, says):
 def test_a_dense_network_has_no_loads():
     with pytest.raises(ProblemError, match="has no experts; drop skew"):
         predict_step(library.load("llama-3-8b"), Plan(capacity=1.25), H100)
+
+
+# ---- Experts that the devices of tensor split, or not --------------------------------------------
+
+
+def products_of(plan):
+    """Operations of all products of experts of a forward pass on one device."""
+    return sum(
+        segment.repeat * node.repeat * node.problem.flops()
+        for segment in expand(MIXTRAL, plan.setting)
+        for node in segment.forward.nodes
+        if node.name.startswith("experts ") and isinstance(node.problem, Matmul)
+    )
+
+
+def experts_of(plan):
+    """Parameters of experts on one device."""
+    return sum(
+        segment.repeat * weight.elements
+        for segment in expand(MIXTRAL, plan.setting)
+        for weight in segment.weights
+        if weight.expert
+    )
+
+
+@pytest.mark.parametrize("fields", [{}, {"expert": 4}, {"expert": 1}, {"context": 2}])
+def test_experts_that_all_devices_of_tensor_split_are_as_by_default(fields):
+    plain, split = step_of(**fields), step_of(**fields, expert_tensor=4)
+    assert (plain.seconds, plain.memory.lines) == (split.seconds, split.memory.lines)
+
+
+def test_more_ranks_than_copies_have_whole_experts_by_default():
+    plain, whole = (step_of(data=2, expert_tensor=each) for each in (0, 1))
+    assert (plain.seconds, plain.memory.lines) == (whole.seconds, whole.memory.lines)
+
+
+@pytest.mark.parametrize("expert", [1, 2, 4, 8])
+@pytest.mark.parametrize("context", [1, 2])
+def test_whole_experts_take_the_same_products_and_lie_on_all_devices_as_often(expert, context):
+    split, whole = (
+        replace(BASE, expert=expert, context=context, expert_tensor=each) for each in (4, 1)
+    )
+    assert products_of(whole) == products_of(split)
+    assert experts_of(whole) == 4 * experts_of(split)
+    assert whole.expert_copies == 4 * split.expert_copies
+    lines = [plan.predicted(H100, network=MIXTRAL).memory.lines for plan in (split, whole)]
+    assert lines[0]["optimiser states"] == lines[1]["optimiser states"]
+    assert lines[0]["weights"] < lines[1]["weights"]
+
+
+def test_whole_experts_exchange_each_row_once_and_gather_none():
+    """Devices of tensor send rows of their own, in place of those of all, and reduce no sums."""
+    sent = []
+    for degree in (4, 1):
+        plan = replace(BASE, expert_tensor=degree)
+        (layer,) = (one for one in expand(MIXTRAL, plan.setting) if one.block)
+        sent.append([(each.axis, each.tensor_bytes) for each in layer.forward.exchanges])
+    rows = [[size for axis, size in each if axis == "expert"] for each in sent]
+    assert len(rows[0]) == 2
+    assert rows[0] == [4 * size for size in rows[1]]
+    tensor = [sum(axis == "tensor" for axis, _ in each) for each in sent]
+    assert tensor[0] == tensor[1] + 2
+
+
+def test_a_search_finds_what_timing_every_plan_with_experts_finds():
+    given = {"micro_batch": (1,), "chunks": (1,), "context": (1,), "zero": (1,),
+             "recompute": ("none",), "pipeline": (1,), "tensor": (2, 4)}  # fmt: skip
+    plans = list(planning.legal(MIXTRAL, Plan(seq=4096), 32, 32, 8, given))
+    steps = [plan.predicted(H100, network=MIXTRAL) for plan in plans]
+    assert {plan.splits_experts for plan in plans} == {True, False}
+    assert len(set(plans)) == len(plans)
+    floors = planning.Floors.of(MIXTRAL, plans[0], H100)
+    for step in steps:
+        assert floors.seconds(step.plan) <= step.seconds
+        assert floors.bytes(step.plan) <= step.memory.peak_bytes
+    best = sorted((s for s in steps if s.memory.fits), key=lambda s: s.seconds)[:5]
+    result = planning.search(MIXTRAL, Plan(seq=4096), 32, 32, H100, given=given)
+    assert [each.plan for each in result.best] == [each.plan for each in best]
+
+
+def test_a_part_of_the_devices_of_tensor_is_refused():
+    with pytest.raises(ProblemError, match="expert_tensor is 2 and tensor 4"):
+        step_of(expert_tensor=2)
+    with pytest.raises(ProblemError, match="go with sequence parallelism"):
+        step_of(expert_tensor=1, sequence=False)
