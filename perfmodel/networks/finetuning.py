@@ -39,7 +39,7 @@ class Stored:
     """Weights that share a scale which is itself quantised (double quantisation); 0: none is."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FineTuning:
     """What trains. Raises `ProblemError` and `UnknownName`."""
 

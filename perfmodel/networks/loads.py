@@ -18,7 +18,7 @@ PANEL = "Loads of experts"
 """Heading of the options."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Loads:
     """Rows of each expert. Raises `ProblemError`."""
 

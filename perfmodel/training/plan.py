@@ -343,7 +343,7 @@ class Plan(FineTuning, Loads):
                 expert=self.expert,
                 expert_tensor=self.splits_experts,
             ),
-            loads=Loads(self.skew, self.shares, self.capacity),
+            loads=Loads(skew=self.skew, shares=self.shares, capacity=self.capacity),
             tuning=self.tuning,
             stored=self.stored,
             fill=self.fill,
