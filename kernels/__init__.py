@@ -23,4 +23,5 @@ MODULES = (
     "attention_backward",
     "attention_flash1",
     "attention_decode",
+    "attention_paged",
 )

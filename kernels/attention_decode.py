@@ -35,7 +35,7 @@ from perfmodel.schedules.schedule import Schedule
 from perfmodel.schedules.tiled import split_kv
 
 NAME = "attention-decode"
-_COMBINED = 8192  # elements of partial results that a block of the combining kernel loads at once
+COMBINED = 8192  # elements of partial results that a block of the combining kernel loads at once
 
 
 @dataclass(frozen=True)
@@ -236,7 +236,7 @@ def _slice_launch(problem: Attention, config: DecodeConfig) -> Launch:
 
 def _combine_launch(problem: Attention, config: DecodeConfig) -> Launch:
     b, g, r, q, x, _, e = dims(problem)
-    most = max(_COMBINED // padded(e), 1)
+    most = max(COMBINED // padded(e), 1)
     return Launch(
         "combine",
         combine_slices,

@@ -74,7 +74,8 @@ def test_a_mask_that_drops_the_last_key_of_a_tile_of_its_own_is_seen(monkeypatch
 def test_every_attention_kernel_has_a_causal_case_whose_last_key_opens_a_tile(name):
     key_tile = "bn" if "standard" in name else "bc"
     cases = [case for case in registry.kernel(name).cases if case[0].causal]
-    assert 1 in [problem.seq_kv % getattr(config, key_tile) for problem, config in cases]
+    tiles = [getattr(problem, "page", getattr(config, key_tile, None)) for problem, config in cases]
+    assert 1 in [case[0].seq_kv % tile for case, tile in zip(cases, tiles, strict=True)]
 
 
 @pytest.mark.parametrize("accounting", ["paper", "literal", "impl"])
