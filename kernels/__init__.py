@@ -15,6 +15,7 @@ MODULES = (
     "matmul",
     "weight_only",
     "grouped",
+    "block_scaled",
     "attention_standard",
     "attention_tiled",
     "attention_gluon",
