@@ -142,7 +142,9 @@ class Steps:
         ]
         step = self._step(parts, work, batch + prompts, prompt=True)
         sent = self._from_host(prompts, before, step.total)
-        images = self.encoding(prompts).times(tokens / (tokens + before))
+        lengths = tokens + before
+        share = np.divide(tokens, lengths, out=np.zeros_like(lengths), where=lengths > 0.0)
+        images = self.encoding(prompts).times(share)
         return step.beside(sent).beside(images)
 
     def _from_host(self, prompts: np.ndarray, past: np.ndarray, computing: np.ndarray) -> Times:

@@ -60,7 +60,9 @@ class Absent:
 sys.meta_path.insert(0, Absent())
 from perfmodel.measured import gpu_day, gpu_probes, gradients, predicted, contenders, rivals
 from perfmodel.proof import registry
-assert len(registry.kernels()) >= 23 and not registry.failures(), registry.failures()
+# Problems of declared operators are read from YAML: their kernels are left out, a line each.
+assert all("No module named 'yaml'" in line for line in registry.failures()), registry.failures()
+assert len(registry.kernels()) >= 27 and len(registry.failures()) <= 3
 launcher = contenders.Launcher("cuda", "sm_90", 132)
 predicted.Predictions(launcher, "h100-sxm")
 """

@@ -175,7 +175,7 @@ WRONG = [
     (of("mlp", experts=8), "a token goes to 0 of 8 experts; chosen is from 1 to 8"),
     (of("mlp", experts=8, chosen=9), "a token goes to 9 of 8 experts"),
     (of("mlp", chosen=2), "chosen goes with experts"),
-    (of("mlp", capacity=0.5), "capacity is 1 where tokens spread evenly"),
+    (of("mlp", imbalance=0.5), "imbalance is 1 where tokens spread evenly"),
     (of_block(repeat=0), "blocks.0: block: repeat is 0"),
     (of_block(own_norm=True), "own_norm goes with parallel"),
     (of_block(mlp=None), "blocks.0.mlp: 'None' is not a mapping"),
