@@ -30,7 +30,8 @@ _HALVINGS = 30
 _PASSES = 6
 """Times that the clients who wait for the server's processes are taken from those in the steps."""
 _BEFORE = 0.5
-"""Share of that wait before the first token: requests and the tokens of others take turns."""
+"""Share of that wait before the first token, where requests and the tokens of others take turns:
+chosen, not derived. Closed-loop runs of TensorRT-LLM show 0.20 to 0.45."""
 _SIZES = 64
 """Numbers of resident requests among which the best is searched."""
 _SIMPSON = np.array([1.0, 4.0, 1.0]) / 6.0
