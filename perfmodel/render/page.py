@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib.resources import as_file, files
 
 from perfmodel.errors import ProblemError, UnknownName
@@ -128,10 +128,7 @@ class Palette:
     @property
     def cycle(self) -> tuple[str, ...]:
         """Colours of groups, in order."""
-        return (
-            *(self.blue, self.vermilion, self.green, self.ochre),
-            *(self.purple, self.sky, self.ink, self.grey),
-        )
+        return tuple(getattr(self, name) for name in COLOURS)
 
     def look(self, i: int) -> tuple[str, str]:
         """Colour and shape of series `i`; nine shapes and eight colours, so that 72 differ."""
@@ -153,26 +150,17 @@ class Palette:
         return 0.8125 * self.body
 
 
+COLOURS = tuple(each.name for each in fields(Palette)[:8])
+"""Names of the colours of groups, in order."""
+
+
 def palette() -> Palette:
     """The palette of the active style."""
     from matplotlib import rcParams
 
-    cycle = [_hex(value) for value in rcParams["axes.prop_cycle"].by_key()["color"]]
-    blue, vermilion, green, ochre, purple, sky, ink, grey = cycle[:8]
-    return Palette(
-        blue=blue,
-        vermilion=vermilion,
-        green=green,
-        ochre=ochre,
-        purple=purple,
-        sky=sky,
-        ink=ink,
-        grey=grey,
-        ground=_hex(rcParams["figure.facecolor"]),
-        faint=_hex(rcParams["grid.color"]),
-        body=float(rcParams["font.size"]),
-        line=float(rcParams["lines.linewidth"]),
-    )
+    cycle = [each["color"] for each in rcParams["axes.prop_cycle"]][: len(COLOURS)]
+    colours = map(_hex, [*cycle, rcParams["figure.facecolor"], rcParams["grid.color"]])
+    return Palette(*colours, float(rcParams["font.size"]), float(rcParams["lines.linewidth"]))
 
 
 def _hex(colour: str) -> str:

@@ -1,7 +1,7 @@
 """Sections of the page: sentences, rows, and the charts and tables of the rows.
 
-Of charts, `Bars` are stacked lengths and `Dots` have a mark for each row. A new kind of result is a
-list of these (`perfmodel.render.html.kinds`).
+A chart is `Dots` with a mark for each row, or stacked lengths with one view or more. A new kind of
+result is a list of these (`perfmodel.render.html.kinds`).
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from typing import Any
 
 from perfmodel.columns import ASIDE, Column
 from perfmodel.quantities import shown
-from perfmodel.render.bars import Bar, Bars
 from perfmodel.render.dots import Dots
 from perfmodel.render.html.columns import columns, hidden
+from perfmodel.render.spans import Spans
 
 Row = Mapping[str, Any]
+Views = Mapping[str, Spans]
+"""Stacked bars by what their pieces are; of several views a page offers a choice."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Section:
     """Plain values for its marks and its table."""
     columns: Sequence[Column] = ()
     """Columns of the rows."""
-    charts: Sequence[Bars | Dots] = ()
+    charts: Sequence[Views | Dots] = ()
     """Its charts, in order; the table follows."""
     sentences: Sequence[str] = ()
     """Its sentences in the summary."""
@@ -107,6 +109,3 @@ def table(title: str, rows: Sequence[Row]) -> Section:
         for row in rows
     ]
     return Section(title, plain, columns(plain))
-
-
-__all__ = ["Bar", "Bars", "Dots", "Section", "table"]

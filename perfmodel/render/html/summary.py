@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from perfmodel.plaintext import listed
 from perfmodel.render.html.kinds import KINDS
 from perfmodel.render.problem import spoken
-from perfmodel.render.report import listed
 from perfmodel.render.terms import ABOUT
 from perfmodel.units import seconds
 
