@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from importlib.resources import as_file, files
+from typing import Any
 
 from perfmodel.errors import ProblemError, UnknownName
 
@@ -158,9 +159,11 @@ def palette() -> Palette:
     """The palette of the active style."""
     from matplotlib import rcParams
 
-    cycle = [each["color"] for each in rcParams["axes.prop_cycle"]][: len(COLOURS)]
-    colours = map(_hex, [*cycle, rcParams["figure.facecolor"], rcParams["grid.color"]])
-    return Palette(*colours, float(rcParams["font.size"]), float(rcParams["lines.linewidth"]))
+    colours = [each["color"] for each in rcParams["axes.prop_cycle"]][: len(COLOURS)]
+    colours += [rcParams["figure.facecolor"], rcParams["grid.color"]]
+    sizes = (float(rcParams[key]) for key in ("font.size", "lines.linewidth"))
+    values: list[Any] = [*map(_hex, colours), *sizes]
+    return Palette(*values)
 
 
 def _hex(colour: str) -> str:
