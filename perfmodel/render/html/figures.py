@@ -145,7 +145,7 @@ def dots_figure(part: Dots, section: Section, ident: str, table: str) -> Figure 
     script = {
         "table": table, "filters": part.filters, "by": part.by, "fits": part.fits or None,
         "compared": part.compared, "apart": part.apart or None,
-        **section.told(part.name, [*xs, *ys], part.ranges),
+        **section.told(part.name, [*xs, *ys]),
     }  # fmt: skip
     title = "" if part.compared else part.title
     return Figure(ident, title, choices, drawings, script)

@@ -18,9 +18,6 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
-from perfmodel.errors import PerfmodelError
-from perfmodel.hardware import load
-from perfmodel.hardware.levels import OWN
 from perfmodel.render.dots import Dots
 from perfmodel.render.html import cases, controls, devices, summary, waterfall
 from perfmodel.render.html.figures import bars_figure, dots_figure, frame
@@ -91,13 +88,11 @@ def contents(results: Results) -> Contents:
 
 def _named(each: Section) -> Section:
     """The section with each row's limiter, if it is a memory level, by the device's name for it."""
-    rows: list[Row] = []
-    for row in each.rows:
-        try:
-            level = row.get("limiter") in OWN and load(str(row.get("device"))).level(row["limiter"])
-        except PerfmodelError:
-            level = None
-        rows.append({**row, "limiter": level.short} if level else row)
+    rows: list[Row] = [
+        {**row, "limiter": cases.names_on(str(row.get("device"))).get(limiter, limiter)}
+        if (limiter := row.get("limiter")) else row
+        for row in each.rows
+    ]  # fmt: skip
     return replace(each, rows=rows)
 
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from perfmodel.columns import ASIDE, Column
-from perfmodel.quantities import shown
+from perfmodel.quantities import ends_of, shown
 from perfmodel.render.dots import Dots
 from perfmodel.render.html.columns import columns, hidden
 from perfmodel.render.spans import Spans
@@ -77,19 +76,12 @@ class Section:
         true = {name: True for name, mark in marks.items() if mark}
         return {"key": column.name, "header": column.header or column.name, **true}
 
-    def told(
-        self,
-        name: Sequence[str],
-        axes: Sequence[str] = (),
-        ranges: Mapping[str, tuple[str, str]] = MappingProxyType({}),
-    ) -> dict[str, Any]:
+    def told(self, name: Sequence[str], axes: Sequence[str] = ()) -> dict[str, Any]:
         """What is told of a row that is pointed at, by places of columns: those of its name; those
         of its numbers, the axes' first, each with those of the ends of its range."""
         known = {column.name: column for column in self.columns}
         place = {key: i for i, key in enumerate(known)}
-        ranges = {"time_us": ("low_us", "high_us"), "predicted": ("low", "high"), **ranges}
-        ends = {key: ranges.get(key, (f"low_{key}", f"high_{key}")) for key in known}
-        ends = {key: pair for key, pair in ends.items() if set(pair) <= known.keys()}
+        ends = {key: ends_of(key) for key in known if set(ends_of(key)) <= known.keys()}
         skipped = {*name, *(end for pair in ends.values() for end in pair)}
         skipped |= {
             key for key, each in known.items() if hidden(each, self.rows) and key != "limiter"
