@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from perfmodel import published
 from perfmodel.columns import DIFFERS, columns_of
 from perfmodel.networks.expand import parameter_count
 from perfmodel.networks.finetuning import FineTuning
@@ -19,6 +20,7 @@ from perfmodel.render.refused import head as refused_head
 from perfmodel.render.report import Column, Report, Row, binary, micros, on_device, text
 from perfmodel.training.plan import Plan
 from perfmodel.training.planning import Found
+from perfmodel.training.publishedsteps import nearest
 from perfmodel.training.result import Step
 from perfmodel.training.scaling import CAUSES, Scaled
 from perfmodel.training.trainingrun import RunCost
@@ -76,7 +78,7 @@ def single(step: Step, convention: str, costs: Sequence[RunCost] = ()) -> Report
         rows,
         columns,
         title(step),
-        notes=[*notes(step, convention), *map(spent, costs)],
+        notes=[*notes(step, convention), *map(spent, costs), *published.sentences([nearest(step)])],
         examples=rows,
     )
 
@@ -205,6 +207,7 @@ def several(
     own.remove(device)
     mfu = Column(f"MFU ({convention})", f"mfu.{convention}", "percent", rank=1)
     own.insert(1 + [column.key for column in own].index("tokens_per_s_per_device"), mfu)
+    steps = [replace(step, nearest=nearest(step)) for step in steps]
     rows = [step.as_dict() for step in steps]
     if against:
         rows = [{**row, **each.as_dict()} for row, each in zip(rows, against, strict=True)]
@@ -224,6 +227,7 @@ def several(
     sentences = notes(steps[0], convention) if len(steps) == 1 else []
     if against:
         sentences = ["efficiency and what causes take of it add up to 100 %; below 0 is won"]
+    sentences += published.sentences(step.nearest for step in steps)
     report = Report("steps", rows, [device, *axes, *own], head=refused_head(refused, "plan"),
                     notes=[*sentences, *lines(refused)], examples=rows)  # fmt: skip
     plan = steps[0].plan

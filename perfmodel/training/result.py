@@ -12,6 +12,7 @@ from perfmodel.graph.live import Memory
 from perfmodel.networks.expand import parameter_count
 from perfmodel.networks.flops import USUAL, flops_per_token
 from perfmodel.networks.network import Network
+from perfmodel.published import Nearest
 from perfmodel.training.plan import Plan
 from perfmodel.units import binary
 
@@ -72,6 +73,8 @@ class Step(Result):
     """The level of knowledge about the device that most of the kernels' time has."""
     timeline: Timeline | None = None
     """A pipeline's tasks with their times; None with one stage."""
+    nearest: Annotated[Nearest | None, Column(place=4)] = None
+    """The nearest published run; None where none is near or none was looked for."""
 
     @property
     def host_bytes(
