@@ -12,6 +12,7 @@ from perfmodel.columns import DIFFERS, columns_of
 from perfmodel.networks.expand import parameter_count
 from perfmodel.networks.finetuning import FineTuning
 from perfmodel.networks.loads import Loads
+from perfmodel.render import trees
 from perfmodel.render.bars import Bar, Bars, bars_chart
 from perfmodel.render.chart import Chart
 from perfmodel.render.page import Page
@@ -46,9 +47,18 @@ def _axis(name: str) -> Column:
     return Column(name.replace("_", "-"), path, "{}", number, rank=rank, when=DIFFERS)
 
 
-def single(step: Step, convention: str, costs: Sequence[RunCost] = ()) -> Report:
-    """One step: a line for each class, then a line for each kind of memory; and what a run of such
-    steps costs."""
+BY = ("class", "operator", "kernel")
+"""What a line of one step is for."""
+
+
+def single(step: Step, convention: str, costs: Sequence[RunCost] = (), by: str = "class") -> Report:
+    """One step and what a run of such steps costs: a line for each class and then for each kind of
+    memory, or one for each operator or kernel of the busiest stage (`by`)."""
+    sentences = [*notes(step, convention), *map(spent, costs)]
+    sentences += published.sentences([nearest(step)])
+    if step.tree is not None and by != "class":
+        report = trees.report([step.tree], by, "steps")
+        return replace(report, title=title(step), notes=sentences)
     times = dict(sorted(step.classes.items(), key=lambda item: -item[1]))
     memory = step.memory
     sizes = {**memory.lines, "device": memory.peak_bytes}
@@ -78,7 +88,7 @@ def single(step: Step, convention: str, costs: Sequence[RunCost] = ()) -> Report
         rows,
         columns,
         title(step),
-        notes=[*notes(step, convention), *map(spent, costs), *published.sentences([nearest(step)])],
+        notes=sentences,
         examples=rows,
     )
 
