@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
+from perfmodel import published
 from perfmodel.columns import DIFFERS, columns_of, row_of
 from perfmodel.errors import ProblemError
 from perfmodel.render.refused import Refused, head, lines
@@ -19,6 +20,7 @@ from perfmodel.serving.cachememory import (
     token_bytes,
 )
 from perfmodel.serving.deployment import Deployment
+from perfmodel.serving.publishedruns import nearest
 from perfmodel.serving.queue.outcome import Outcome
 from perfmodel.serving.search import Demand, Miss, Option
 from perfmodel.serving.served import Served
@@ -39,6 +41,7 @@ def report(loads: Sequence[Served], refused: Refused = (), *, terms: bool) -> Re
     Values that all rows share are in the title. Classes below a hundredth of the time have no
     column.
     """
+    loads = [replace(load, nearest=nearest(load)) for load in loads]
     rows = [_row(load, terms=terms) for load in loads]
     columns = [
         replace(column, header=size_name(loads)) if column.key == "size" else column
@@ -49,7 +52,8 @@ def report(loads: Sequence[Served], refused: Refused = (), *, terms: bool) -> Re
         key = f"token_{kind}_ms"
         if any(row.get(key, 0.0) >= 0.01 * row["tpot_ms"] for row in rows):
             columns.append(Column(kind, key, ratio))
-    return _report("loads", rows, columns, _notes(loads, terms=terms), refused)
+    notes = [*_notes(loads, terms=terms), *published.sentences(load.nearest for load in loads)]
+    return _report("loads", rows, columns, notes, refused)
 
 
 def _row(load: Served, *, terms: bool) -> Row:
@@ -200,7 +204,10 @@ def options(
     best = [o for i, o in enumerate(plans) if i < _BEST or any(o is first for first in firsts)]
     if not best:
         raise ProblemError(f"no plan meets the targets on {gpus} devices: {_nearest(misses)}")
-    rows = [{**option.served.as_dict(), **option.as_dict()} for option in best]
+    served = [replace(option.served, nearest=nearest(option.served)) for option in best]
+    rows = [
+        {**load.as_dict(), **option.as_dict()} for option, load in zip(best, served, strict=True)
+    ]
     ranks = {"devices": 0, "copies": 2} if demand.users or demand.rate else {}
     copies, devices, *rates = (
         replace(each, rank=ranks.get(each.key, each.rank)) for each in columns_of(Option)
@@ -216,6 +223,7 @@ def options(
         notes += ["pools: copies that only run prompts, with their shards, and those for tokens"]
     notes += [f"next: {_nearest(misses)}"] if misses else []
     notes += [f"best: {best[0].launch}"] if best[0].launch else []
+    notes += published.sentences([served[0].nearest])
     limits = (("TTFT", demand.targets.ttft), ("TPOT", demand.targets.tpot))
     words = [f", {name} {ratio(limit * 1e3)} ms" for name, limit in limits if limit]
     suffix = f", isl {demand.isl}, osl {demand.osl}, {gpus} devices at most{''.join(words)}"

@@ -7,10 +7,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from perfmodel import published
 from perfmodel.columns import DIFFERS, columns_of
 from perfmodel.networks.expand import parameter_count
 from perfmodel.networks.finetuning import FineTuning
 from perfmodel.networks.loads import Loads
+from perfmodel.render import trees
 from perfmodel.render.bars import Bar, stacked
 from perfmodel.render.chart import Chart
 from perfmodel.render.page import Page
@@ -20,6 +22,7 @@ from perfmodel.render.report import Column, Report, Row, binary, micros, on_devi
 from perfmodel.render.spans import spans_chart
 from perfmodel.training.plan import Plan
 from perfmodel.training.planning import Found
+from perfmodel.training.publishedsteps import nearest
 from perfmodel.training.result import Step
 from perfmodel.training.scaling import CAUSES, Scaled
 from perfmodel.training.trainingrun import RunCost
@@ -47,11 +50,19 @@ def _axis(name: str) -> Column:
 
 _PLAN = tuple(map(_axis, ("devices", *_AXES[:-1], "global_batch", _AXES[-1])))
 """The columns of a plan."""
+BY = ("class", "operator", "kernel")
+"""What a line of one step is for."""
 
 
-def single(step: Step, convention: str, costs: Sequence[RunCost] = ()) -> Report:
-    """One step: a line for each class, then a line for each kind of memory; and what a run of such
-    steps costs."""
+def single(step: Step, convention: str, costs: Sequence[RunCost] = (), by: str = "class") -> Report:
+    """One step and what a run of such steps costs: a line for each class and then for each kind of
+    memory, or one for each operator or kernel of the busiest stage (`by`)."""
+    title = _title([step], step.as_dict())
+    sentences = [*notes(step, convention), *map(spent, costs)]
+    sentences += published.sentences([nearest(step)])
+    if step.tree is not None and by != "class":
+        report = trees.report([step.tree], by, "steps")
+        return replace(report, title=title, notes=sentences)
     times = dict(sorted(step.classes.items(), key=lambda item: -item[1]))
     memory = step.memory
     sizes = {**memory.lines, "device": memory.peak_bytes}
@@ -80,8 +91,8 @@ def single(step: Step, convention: str, costs: Sequence[RunCost] = ()) -> Report
         "step",
         rows,
         columns,
-        _title([step], step.as_dict()),
-        notes=[*notes(step, convention), *map(spent, costs)],
+        title,
+        notes=sentences,
         examples=rows,
     )
 
@@ -212,6 +223,7 @@ def several(
     own.remove(device)
     mfu = Column(f"MFU ({convention})", f"mfu.{convention}", "percent", rank=1)
     own.insert(1 + [column.key for column in own].index("tokens_per_s_per_device"), mfu)
+    steps = [replace(step, nearest=nearest(step)) for step in steps]
     rows = [step.as_dict() for step in steps]
     if against:
         rows = [{**row, **each.as_dict()} for row, each in zip(rows, against, strict=True)]
@@ -231,6 +243,7 @@ def several(
     sentences = notes(steps[0], convention) if len(steps) == 1 else []
     if against:
         sentences = ["efficiency and what causes take of it add up to 100 %; below 0 is won"]
+    sentences += published.sentences(step.nearest for step in steps)
     report = Report("steps", rows, [device, *_PLAN, *own], head=refused_head(refused, "plan"),
                     notes=[*sentences, *lines(refused)], examples=rows)  # fmt: skip
     return replace(report, title=_title(steps, rows[0], report.visible))
