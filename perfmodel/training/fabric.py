@@ -46,6 +46,8 @@ class Fabric:
     """The system, where kernels of the stack's dispatcher may run exchanges with experts."""
     asked: dict[tuple[str, float, str], Tree] = field(default_factory=dict, compare=False)
     """Cache of answers."""
+    without: str = ""
+    """An axis whose exchanges between kernels take no time, as something else hides them."""
 
     def ranks(self, axis: str) -> tuple[int, int]:
         """Ranks of an axis, and how many of them are in one node."""
@@ -96,6 +98,8 @@ class Fabric:
         In tensor parallelism, a stack may send a product's rows in tiles while it runs, or send
         beside a product that needs none of them.
         """
+        if one.axis == self.without:
+            return 0.0
         stack, transfer = self.plan.setting.stack, self.between(one).seconds
         if one.axis != "tensor":
             return transfer

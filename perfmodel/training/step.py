@@ -30,6 +30,7 @@ from perfmodel.timing.constants import Constants
 from perfmodel.training.copies import Copies
 from perfmodel.training.fabric import fabric
 from perfmodel.training.layers import LayerWork, layers
+from perfmodel.training.pairing import pair_seconds
 from perfmodel.training.pipeline import Schedule, StageTimes, Timeline, schedule, simulate
 from perfmodel.training.plan import Plan
 from perfmodel.training.result import Step
@@ -80,7 +81,10 @@ def predict_step(
     seconds = timing.seconds + tail + updating + paging
     # Each direction of a pipeline with two has its share of the micro-batches.
     share = replace(plan, accumulation=plan.accumulation // order.copies)
-    tree = step_tree(stage, replace(copies, plan=share), last, timing.bubble_seconds, seconds)
+    tree = step_tree(
+        stage, replace(copies, plan=share), last, timing.bubble_seconds, seconds,
+        timing.hidden_seconds,
+    )  # fmt: skip
     return Step(
         network=network,
         plan=plan,
@@ -184,6 +188,8 @@ class Timed:
     """The stage that computes longest."""
     line: Timeline | None = None
     """A pipeline's tasks with their times."""
+    hidden_seconds: float = 0.0
+    """Seconds of exchanges with experts that other passes of the busiest stage hide."""
 
 
 def _timing(cut: Sequence[Part], order: Schedule, copies: Copies) -> Timed:
@@ -211,8 +217,12 @@ def _timing(cut: Sequence[Part], order: Schedule, copies: Copies) -> Timed:
         order.by_place(np.array([b * (1 - w) for b, w in zip(steady[1], share, strict=True)])),
         order.by_place(np.array([b * w for b, w in zip(steady[1], share, strict=True)])),
     )
-    line = simulate(order, times, _send_seconds(cut[0], copies))
+    sends, pair = _send_seconds(cut[0], copies), pair_seconds(order, cut, copies)
+    line = simulate(order, replace(times, pair=pair), sends)
     stage = int(np.argmax(line.busy_seconds))
+    hidden = 0.0
+    if pair is not None:
+        hidden = float((simulate(order, times, sends).busy_seconds - line.busy_seconds)[stage])
     # What overlapped reductions of gradients add to the last micro-batch's backward pass.
     sums = sum(
         part.backward(copies, last=True).steady_seconds
@@ -226,6 +236,7 @@ def _timing(cut: Sequence[Part], order: Schedule, copies: Copies) -> Timed:
         float(line.barrier_seconds - line.busy_seconds[stage]),
         stage,
         line,
+        hidden,
     )
 
 
