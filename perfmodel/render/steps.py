@@ -25,7 +25,7 @@ from perfmodel.training.trainingrun import RunCost
 
 _AXES = (
     "tensor", "pipeline", "chunks", "data", "context", "expert", "expert_tensor", "zero",
-    "lora", "micro_batch", "offload", "recompute",
+    "reshard", "lora", "micro_batch", "offload", "recompute",
 )  # fmt: skip
 """Fields of a plan that a grid varies."""
 _FOLLOWING = ("data", "global_batch")
@@ -40,7 +40,7 @@ def _axis(name: str) -> Column:
     """A column for a field that distinguishes plans."""
     path = f"plan.{name}" if name in _AXES else name
     rank = 2 if name in _FOLLOWING else 0
-    number = name not in ("offload", "recompute")
+    number = name not in ("reshard", "offload", "recompute")
     return Column(name.replace("_", "-"), path, "{}", number, rank=rank, when=DIFFERS)
 
 
@@ -84,7 +84,10 @@ def single(step: Step, convention: str, costs: Sequence[RunCost] = ()) -> Report
 def title(step: Step) -> str:
     """Network, device and plan on one line."""
     plan = step.plan
-    axes = ("tensor", "pipeline", "chunks", "data", "context", "expert", "expert_tensor", "lora")
+    axes = (
+        *("tensor", "pipeline", "chunks", "schedule", "data", "context", "expert", "expert_tensor"),
+        *("reshard", "lora"),
+    )
     sizes = {name: getattr(plan, name) for name in axes if getattr(plan, name) != _USUAL[name]}
     layout = "".join(f"{name.replace('_', '-')}={size} " for name, size in sizes.items())
     return (

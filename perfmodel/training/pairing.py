@@ -30,12 +30,12 @@ def pair_seconds(order: Schedule, cut: Sequence[Part], copies: Copies) -> np.nda
     if order.opens.all() or copies.plan.expert == 1:
         return None
     bare = replace(copies, links=replace(copies.links, without="expert"), layers={})
-    whole, computing = (_passes(order, cut, each) for each in (copies, bare))
-    both, kernels = (passes[0] + passes[1][:, ::-1] for passes in (whole, computing))
+    passes, computing = (_passes(order, cut, each) for each in (copies, bare))
+    both, kernels = (forward + backward[:, ::-1] for forward, backward in (passes, computing))
     seconds = together_seconds(
         Work(kernels, 1.0), Work(np.maximum(both - kernels, 0.0), _units(copies))
     )
-    return np.asarray(np.maximum(seconds, np.maximum(whole[0], whole[1][:, ::-1])))
+    return np.asarray(np.maximum(seconds, np.maximum(passes[0], passes[1][:, ::-1])))
 
 
 def _passes(order: Schedule, cut: Sequence[Part], copies: Copies) -> tuple[np.ndarray, np.ndarray]:
@@ -46,7 +46,7 @@ def _passes(order: Schedule, cut: Sequence[Part], copies: Copies) -> tuple[np.nd
 
     return (
         placed([part.forward(copies) for part in cut]),
-        placed([part.backward(copies, last=False) for part in cut]),
+        placed([part.backward(copies) for part in cut]),
     )
 
 

@@ -200,14 +200,14 @@ def _timing(cut: Sequence[Part], order: Schedule, copies: Copies) -> Timed:
     if plan.pipeline == 1 and plan.chunks == 1:
         micro = forwards[0]
         if plan.training:
-            micro = micro.then(cut[0].backward(copies, last=False))
+            micro = micro.then(cut[0].backward(copies))
         rest = micro.times(plan.accumulation - 1)
         last = forwards[0]
         if plan.training:
-            last = last.then(cut[0].backward(copies, last=True))
+            last = last.then(cut[0].backward(copies, edge=True))
         seconds = rest.then(last).seconds + plan.accumulation * pause
         return Timed(seconds, forwards[0].seconds, last.seconds - forwards[0].seconds, 0.0, 0)
-    backwards = [part.backward(copies, last=False) for part in cut]
+    backwards = [part.backward(copies) for part in cut]
     steady = [s.steady_seconds for s in forwards], [s.steady_seconds for s in backwards]
     share = [part.weight_share() for part in cut]
     first = np.zeros(len(cut))
@@ -223,11 +223,11 @@ def _timing(cut: Sequence[Part], order: Schedule, copies: Copies) -> Timed:
     hidden = 0.0
     if pair is not None:
         hidden = float((simulate(order, times, sends).busy_seconds - line.busy_seconds)[stage])
-    # What overlapped reductions of gradients add to the last micro-batch's backward pass.
+    # What exchanges that run once a step add to its first and its last micro-batch.
     sums = sum(
-        part.backward(copies, last=True).steady_seconds
-        - part.backward(copies, last=False).steady_seconds
+        run(copies, edge=True).steady_seconds - run(copies).steady_seconds
         for part in order.by_stage(cut)[stage]
+        for run in (part.forward, part.backward)
     )
     return Timed(
         line.barrier_seconds + sums,

@@ -1,4 +1,4 @@
-"""DualPipe's joined passes: the exchanges with experts of each run beside the kernels of the other."""
+"""DualPipe's joined passes: exchanges with experts of each run beside the other's kernels."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def work_of(plan):
 def passes_of(order, cut, copies):
     """Seconds of the passes by stage and chunk: F, and BW of the stage's other chunk."""
     forward = [part.forward(copies).steady_seconds for part in cut]
-    backward = [part.backward(copies, last=False).steady_seconds for part in cut]
+    backward = [part.backward(copies).steady_seconds for part in cut]
     return order.by_place(np.array(forward)), order.by_place(np.array(backward))[:, ::-1]
 
 
