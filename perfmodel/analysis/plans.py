@@ -27,7 +27,7 @@ def steps(
 ) -> list[Step | PerfmodelError]:
     """The step of each plan, or the error of one that is not possible.
 
-    `dask` is the address of a scheduler. With several plans, pipeline timelines are not kept.
+    `dask` is the address of a scheduler. With several plans, timelines and trees are not kept.
     Raises `OutputError` for a scheduler that does not answer, or whose workers give up.
     """
     if dask is None:
@@ -56,7 +56,7 @@ def _outcomes(place: Place, plans: Sequence[Plan]) -> list[Step | PerfmodelError
         except PerfmodelError as error:
             outcomes.append(error)
         else:
-            outcomes.append(step if len(plans) == 1 else replace(step, timeline=None))
+            outcomes.append(step if len(plans) == 1 else replace(step, timeline=None, tree=None))
     return outcomes
 
 

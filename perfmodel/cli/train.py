@@ -79,6 +79,8 @@ class Asked(Corrected):
         str, FieldOption(PANEL, "NAME", ("--mfu",), single=True, names=tuple(CONVENTIONS))
     ] = USUAL
     """Convention of FLOPs for the MFU."""
+    by: Annotated[str, FieldOption(PANEL, "WHAT", single=True, names=render.BY)] = "class"
+    """Of one plan what has a line: classes of time and memory, or every operator or kernel."""
     plan: Annotated[str | None, FieldOption(PANEL, "auto", single=True, names=("auto",))] = None
     """Search every legal plan of --gpus devices and --global-batch: the fastest that fit."""
     fastest: Annotated[bool, FieldOption(PANEL)] = False
@@ -150,6 +152,9 @@ def train(asked: Asked, run: TrainingRun, values: Values, shown: Shown, drawing:
         {"device": asked.places(), "devices": list(asked.gpus), **given},
         asked.pairs,
     )
+    several = len(grid) > 1 or asked.plan is not None or asked.scaling is not None
+    if several and asked.by != "class":
+        raise ProblemError(f"--by {asked.by} is of one plan; give one of each list")
     refused, sentences = list[tuple[str, str]](), list[str]()
     if asked.plan is not None:
         steps, sentences = _search(asked, given)
@@ -159,7 +164,6 @@ def train(asked: Asked, run: TrainingRun, values: Values, shown: Shown, drawing:
             steps, refused = _steps(asked, grid)
     if not steps:
         raise all_of(refused)
-    several = len(grid) > 1 or asked.plan is not None or asked.scaling is not None
     fits = any(step.memory.fits for step in steps)
     if asked.scaling:
         steps = plans.fastest(steps)
@@ -172,7 +176,7 @@ def train(asked: Asked, run: TrainingRun, values: Values, shown: Shown, drawing:
         report = render.several(steps, refused, asked.convention, costs, against)
         shown.emit(replace(report, notes=[*report.notes, *sentences]))
     else:
-        shown.emit(render.single(steps[0], asked.convention, costs))
+        shown.emit(render.single(steps[0], asked.convention, costs, asked.by))
     if not fits and not several:
         say(f"perfmodel: the plan {render.fit(steps[0])}")
     if not fits and asked.fastest:

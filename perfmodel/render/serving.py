@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
+from perfmodel import published
 from perfmodel.columns import DIFFERS, SOME, columns_of, row_of, text
 from perfmodel.errors import ProblemError
 from perfmodel.render.refused import Refused, head, lines
@@ -19,6 +20,7 @@ from perfmodel.serving.cachememory import (
     token_bytes,
 )
 from perfmodel.serving.deployment import Deployment
+from perfmodel.serving.publishedruns import nearest
 from perfmodel.serving.queue.outcome import STATISTICS, Outcome
 from perfmodel.serving.search import Demand, Miss, Option
 from perfmodel.serving.served import Served
@@ -39,6 +41,7 @@ def report(loads: Sequence[Served], refused: Refused = (), *, terms: bool) -> Re
     Values that all rows share are in the title. Classes below a hundredth of the time have no
     column.
     """
+    loads = [replace(load, nearest=nearest(load)) for load in loads]
     rows = [_row(load, terms=terms) for load in loads]
     columns = [
         replace(column, header=size_name(loads)) if column.key == "size" else column
@@ -49,7 +52,8 @@ def report(loads: Sequence[Served], refused: Refused = (), *, terms: bool) -> Re
         key = f"token_{kind}_ms"
         if any(row.get(key, 0.0) >= 0.01 * row["tpot_ms"] for row in rows):
             columns.append(Column(kind, key, ratio))
-    return _report("loads", rows, columns, _notes(loads, terms=terms), refused)
+    notes = [*_notes(loads, terms=terms), *published.sentences(load.nearest for load in loads)]
+    return _report("loads", rows, columns, notes, refused)
 
 
 def _row(load: Served, *, terms: bool) -> Row:
@@ -250,7 +254,8 @@ def options(
     best = [o for i, o in enumerate(plans) if i < _BEST or any(o is first for first in firsts)]
     if not best:
         raise ProblemError(f"no plan meets the targets on {gpus} devices: {_nearest(misses)}")
-    rows = [_option_row(option) for option in best]
+    served = [replace(option.served, nearest=nearest(option.served)) for option in best]
+    rows = [_option_row(option, load) for option, load in zip(best, served, strict=True)]
     least = demand.users or demand.rate
     ranks = {"devices": 0, "copies": 2} if least else {}
     columns = [replace(c, rank=ranks.get(c.header, c.rank)) for c in _OPTION]
@@ -263,6 +268,7 @@ def options(
         notes += ["pools: copies that only run prompts, with their shards, and those for tokens"]
     notes += [f"next: {_nearest(misses)}"] if misses else []
     notes += [f"best: {best[0].launch}"] if best[0].launch else []
+    notes += published.sentences([served[0].nearest])
     limits = (("TTFT", demand.targets.ttft), ("TPOT", demand.targets.tpot))
     words = [f", {name} {ratio(limit * 1e3)} ms" for name, limit in limits if limit]
     suffix = f", isl {demand.isl}, osl {demand.osl}, {gpus} devices at most{''.join(words)}"
@@ -278,9 +284,9 @@ def _nearest(misses: Sequence[Miss]) -> str:
     return ", ".join([plan.device.slug, plan.weights, *words]) + f": {reason}"
 
 
-def _option_row(option: Option) -> Row:
+def _option_row(option: Option, load: Served) -> Row:
     return {
-        **option.served.as_dict(), "copies": option.copies, "devices": option.devices,
+        **load.as_dict(), "copies": option.copies, "devices": option.devices,
         "requests_per_s": option.requests_per_s,
         "output_tokens_per_s": option.output_tokens_per_s,
         "output_tokens_per_s_per_device": option.per_device,

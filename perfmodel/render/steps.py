@@ -7,10 +7,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from perfmodel import published
 from perfmodel.columns import DIFFERS, columns_of
 from perfmodel.networks.expand import parameter_count
 from perfmodel.networks.finetuning import FineTuning
 from perfmodel.networks.loads import Loads
+from perfmodel.render import trees
 from perfmodel.render.bars import Bar, Bars, bars_chart
 from perfmodel.render.chart import Chart
 from perfmodel.render.page import Page
@@ -19,6 +21,7 @@ from perfmodel.render.refused import head as refused_head
 from perfmodel.render.report import Column, Report, Row, binary, micros, on_device, text
 from perfmodel.training.plan import Plan
 from perfmodel.training.planning import Found
+from perfmodel.training.publishedsteps import nearest
 from perfmodel.training.result import Step
 from perfmodel.training.scaling import CAUSES, Scaled
 from perfmodel.training.trainingrun import RunCost
@@ -44,9 +47,18 @@ def _axis(name: str) -> Column:
     return Column(name.replace("_", "-"), path, "{}", number, rank=rank, when=DIFFERS)
 
 
-def single(step: Step, convention: str, costs: Sequence[RunCost] = ()) -> Report:
-    """One step: a line for each class, then a line for each kind of memory; and what a run of such
-    steps costs."""
+BY = ("class", "operator", "kernel")
+"""What a line of one step is for."""
+
+
+def single(step: Step, convention: str, costs: Sequence[RunCost] = (), by: str = "class") -> Report:
+    """One step and what a run of such steps costs: a line for each class and then for each kind of
+    memory, or one for each operator or kernel of the busiest stage (`by`)."""
+    sentences = [*notes(step, convention), *map(spent, costs)]
+    sentences += published.sentences([nearest(step)])
+    if step.tree is not None and by != "class":
+        report = trees.report([step.tree], by, "steps")
+        return replace(report, title=title(step), notes=sentences)
     times = dict(sorted(step.classes.items(), key=lambda item: -item[1]))
     memory = step.memory
     sizes = {**memory.lines, "device": memory.peak_bytes}
@@ -76,7 +88,7 @@ def single(step: Step, convention: str, costs: Sequence[RunCost] = ()) -> Report
         rows,
         columns,
         title(step),
-        notes=[*notes(step, convention), *map(spent, costs)],
+        notes=sentences,
         examples=rows,
     )
 
@@ -208,6 +220,7 @@ def several(
     own.remove(device)
     mfu = Column(f"MFU ({convention})", f"mfu.{convention}", "percent", rank=1)
     own.insert(1 + [column.key for column in own].index("tokens_per_s_per_device"), mfu)
+    steps = [replace(step, nearest=nearest(step)) for step in steps]
     rows = [step.as_dict() for step in steps]
     if against:
         rows = [{**row, **each.as_dict()} for row, each in zip(rows, against, strict=True)]
@@ -227,6 +240,7 @@ def several(
     sentences = notes(steps[0], convention) if len(steps) == 1 else []
     if against:
         sentences = ["efficiency and what causes take of it add up to 100 %; below 0 is won"]
+    sentences += published.sentences(step.nearest for step in steps)
     report = Report("steps", rows, [device, *axes, *own], head=refused_head(refused, "plan"),
                     notes=[*sentences, *lines(refused)], examples=rows)  # fmt: skip
     plan = steps[0].plan

@@ -102,6 +102,7 @@ def predict_step(
         assumptions=prediction.assumptions,
         known_device=prediction.known_device,
         timeline=timing.line,
+        tree=replace(tree, settings={"network": network.name, **plan.settings}, device=device.slug),
     )
 
 

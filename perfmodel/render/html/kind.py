@@ -226,6 +226,9 @@ class Kind:
         refused = [row for document in documents for row in document.head.get("refused") or ()]
         if refused:
             yield table(f"{self.title}: left out", refused)
+        near = list(_near(documents))
+        if near:
+            yield table(f"{self.title}: nearest published runs", near)
 
     def _rows(self, document: Document) -> Iterator[dict[str, Any]]:
         head = {**document.head, "file": document.source}
@@ -243,7 +246,7 @@ class Kind:
         units = {row.get("unit", "") for row in rows}
         unit = units.pop() if len(units) == 1 else "number"
         first = (self.label, *self.first)
-        left_out = "|".join(filter(None, ["^_", self.left_out]))
+        left_out = "|".join(filter(None, ["^(_|nearest)", self.left_out]))
         compared = ("measured", "predicted", "low", "high") if unit else ()
         return [
             replace(each, show=unit) if each.key in compared else each
@@ -297,6 +300,23 @@ def of_header(header: Iterable[str]) -> str | None:
 def _varies(rows: Sequence[Row], keys: Iterable[str]) -> bool:
     """Whether rows differ in one of the keys."""
     return any(len({row.get(key) for row in rows}) > 1 for key in keys)
+
+
+def _near(documents: Sequence[Document]) -> Iterator[Row]:
+    """The nearest published runs of rows, each metric once."""
+    runs = [row["nearest"] for document in documents for row in document.rows if row.get("nearest")]
+    near = {
+        run["run"]: run for run in sorted(runs, key=lambda run: -run["distance"])
+    }  # the nearest is last and stays
+    for run in near.values():
+        for metric, value in run["measured"].items():
+            kind = kind_of(metric)
+            texts = (shown(each, kind) for each in (value, run["predicted"][metric]))
+            yield {
+                "published run": run["run"], "metric": header_of(metric),
+                **dict(zip(("published", "predicted there"), texts, strict=True)),
+                "distance": run["distance"], "source": run["source"], "url": run["url"],
+            }  # fmt: skip
 
 
 def told(documents: Sequence[Document]) -> Iterator[str]:
