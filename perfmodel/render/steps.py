@@ -28,8 +28,8 @@ from perfmodel.training.scaling import CAUSES, Scaled
 from perfmodel.training.trainingrun import RunCost
 
 _AXES = (
-    "tensor", "pipeline", "chunks", "data", "context", "expert", "expert_tensor", "zero",
-    "lora", "micro_batch", "offload", "recompute",
+    "tensor", "pipeline", "chunks", "schedule", "data", "context", "expert", "expert_tensor", "zero",
+    "reshard", "lora", "micro_batch", "offload", "recompute",
 )  # fmt: skip
 """Fields of a plan that a grid varies."""
 _FOLLOWING = ("data", "global_batch")
@@ -44,7 +44,7 @@ def _axis(name: str) -> Column:
     """A column for a field that distinguishes plans."""
     path = f"plan.{name}" if name in _AXES else name
     rank = 2 if name in _FOLLOWING else 0
-    number = name not in ("offload", "recompute")
+    number = name not in ("schedule", "reshard", "offload", "recompute")
     return Column(name.replace("_", "-"), path, "{}", number, rank=rank, when=DIFFERS)
 
 
