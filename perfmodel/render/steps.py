@@ -28,8 +28,8 @@ from perfmodel.training.scaling import CAUSES, Scaled
 from perfmodel.training.trainingrun import RunCost
 
 _AXES = (
-    "tensor", "pipeline", "chunks", "schedule", "data", "context", "expert", "expert_tensor", "zero",
-    "reshard", "lora", "micro_batch", "offload", "recompute",
+    "tensor", "pipeline", "chunks", "schedule", "data", "context", "expert", "expert_tensor",
+    "zero", "reshard", "lora", "micro_batch", "offload", "recompute",
 )  # fmt: skip
 """Fields of a plan that a grid varies."""
 _FOLLOWING = ("data", "global_batch")
