@@ -173,12 +173,12 @@ def roofline(
     drawn = [slug for slug in bounds if any(kernel.device == slug for kernel in kernels)]
     if not kernels:
         return None
-    shown, left = [bounds[slug] for slug in drawn[:_DRAWN]], drawn[_DRAWN:]
+    boards, left = [bounds[slug] for slug in drawn[:_DRAWN]], drawn[_DRAWN:]
     sizes = varying(cases)
     script = {
-        "table": "cases", "levels": level_names(shown), "choose": True,
+        "table": "cases", "levels": level_names(boards), "choose": True,
         **rows.told(["device", "operator", "schedule", *sizes]),
         "filters": telling(rows.rows, ("operator", "schedule", *sizes)),
     }  # fmt: skip
-    figure = roofline_figure(shown, kernels, script)
+    figure = roofline_figure(boards, kernels, script)
     return figure, _ABOUT + (f" Without a roofline here: {', '.join(left)}." if left else "")
