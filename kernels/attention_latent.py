@@ -196,8 +196,8 @@ def _reference(problem: Attention, tensors: Tensors) -> Tensors:
     return {"O": found["O"], "L": found["L"]}
 
 
-# (heads, bc, warps, stages) by target, best guess first. On sm_100 the result of 64 heads would fill
-# tensor memory and leave no columns for scores, so warps multiply 16 or 32 heads.
+# (heads, bc, warps, stages) by target, best guess first. On sm_100 the result of 64 heads fills
+# tensor memory and leaves no columns for scores, so warps multiply 16 or 32 heads.
 _TILES = {
     "sm_80": ((16, 32, 4, 2), (32, 32, 8, 2)),
     "sm_89": ((16, 32, 4, 2), (16, 16, 4, 2)),
