@@ -186,7 +186,8 @@ def checks(launcher: Launcher) -> Iterator[Check]:
                     yield kernel, replace(problem, dtype=dtype), config, seed
         for kernel in group:
             for seed, (problem, config) in enumerate(kernel.cases):
-                yield kernel, problem, config, seed
+                if kernel.has_menu(problem, launcher.target, launcher.units):
+                    yield kernel, problem, config, seed
 
 
 def _check_rows(
