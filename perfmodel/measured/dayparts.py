@@ -173,7 +173,8 @@ def checks(launcher: Launcher) -> Iterator[Check]:
     """(kernel, problem, config, seed) of every check.
 
     Kernels that no interpreter can run come last, since they could hang. Among the others, and
-    among them, the types that only a device can multiply come first.
+    among them, the types that only a device can multiply come first. Cases that a kernel has no
+    menu for on the target are left out.
     """
     from perfmodel.proof import registry
 
