@@ -262,8 +262,8 @@ class Plan(FineTuning, Loads):
     def splits_experts(self) -> bool:
         """Whether the devices of `tensor` split each expert."""
         if not self.expert_tensor:
-            whole = self.splits_rows and load_stack(self.stack).whole_experts
-            return self.expert <= self.data and not (whole and self.expert > 1)
+            keeps = load_stack(self.stack).whole_experts and self.splits_rows and self.expert > 1
+            return self.expert <= self.data and not keeps
         return self.expert_tensor == self.tensor
 
     @property
