@@ -12,7 +12,7 @@ from typing import Annotated, Any, Generic, TypeVar
 import numpy as np
 
 from perfmodel.algorithms import Problem
-from perfmodel.algorithms.problem import describe
+from perfmodel.algorithms.problem import adjoining, describe
 from perfmodel.columns import Column, Result, declared
 from perfmodel.frozen import dataclass
 from perfmodel.hardware import Device
@@ -267,20 +267,31 @@ def prediction(
 
 def numbers_of(results: Mapping[str, Any], device: Device) -> dict[str, Any]:
     """The fields of `Numbers` from results called field.member: arrays, or plain numbers."""
-    numbers: dict[str, Any] = {name: {} for name in _NUMBERS}
-    for name, value in results.items():
-        field, _, member = name.partition(".")
-        if member:
-            numbers[field][member] = value
-        else:
-            numbers[field] = value
+    numbers: dict[str, Any] = {
+        field: results[names] if isinstance(names, str)
+        else {member: results[name] for member, name in names}
+        for field, names in _layout(tuple(results))
+    }  # fmt: skip
     footprints = numbers["footprints"]
     fits = {
         name: footprints[name] <= room for name, room in capacity.rooms(device, footprints).items()
     }
-    names = {level.name: level.short for level in device.levels()}
-    levels = {name: names.get(name, name) for name in numbers["bytes"]}
+    levels = {name: device.level_names.get(name, name) for name in numbers["bytes"]}
     return numbers | {"fits": reduce(and_, fits.values()), "fits_at": fits, "levels": levels}
+
+
+@cache
+def _layout(names: tuple[str, ...]) -> tuple[tuple[str, Any], ...]:
+    """For each field of `Numbers` its result, or the members that results called field.member
+    give it, each with that name."""
+    members: dict[str, list[tuple[str, str]]] = {name: [] for name in _NUMBERS}
+    for name in names:
+        field, _, member = name.partition(".")
+        members[field].append((member, name))
+    return tuple(
+        (field, found[0][1] if found and not found[0][0] else tuple(found))
+        for field, found in members.items()
+    )
 
 
 def _at(value: Any, i: int) -> Any:
@@ -309,16 +320,13 @@ class Filled:
     def fill(self, index: np.ndarray, results: Mapping[str, np.ndarray]) -> None:
         """Set the results of the problems at `index`, in rising order; results that other pieces
         lack stay NaN there."""
-        adjoin = len(index) > 0 and index[-1] - index[0] + 1 == len(index)
-        place = slice(index[0], index[-1] + 1) if adjoin else index  # several times faster
+        place = adjoining(index)
         for name, values in results.items():
+            kind = values.dtype if values.dtype.kind == "U" else np.float64
             if len(index) == self.n and values.shape == (self.n,):  # all of them at once
-                self.arrays[name] = values.astype(
-                    values.dtype if values.dtype.kind == "U" else np.float64
-                )
+                self.arrays[name] = values.astype(kind, copy=False)
                 continue
             if name not in self.arrays:
-                kind = values.dtype if values.dtype.kind == "U" else np.float64
                 empty = np.nan if kind == np.float64 else ""
                 self.arrays[name] = np.full(self.n, empty, dtype=kind)
             self.arrays[name][place] = values

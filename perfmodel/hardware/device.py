@@ -294,6 +294,11 @@ class Device:
     def _levels(self) -> tuple[Level, ...]:
         return levels(self)
 
+    @cached_property
+    def level_names(self) -> dict[str, str]:
+        """The name in tables of each level, by its own name."""
+        return {level.name: level.short for level in self._levels}
+
     def level(self, name: str) -> Level | None:
         """The level with that name; None where the spec has none."""
         return next((found for found in self._levels if found.name == name), None)

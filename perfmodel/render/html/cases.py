@@ -51,7 +51,7 @@ def complete(results: Results) -> list[dict[str, Any]]:
 def _levels(slug: str) -> dict[str, str]:
     """Names of a device's levels of memory, which rows of a sweep lack."""
     try:
-        return {level.name: level.short for level in load(slug).levels()}
+        return load(slug).level_names
     except PerfmodelError:
         return {}
 
