@@ -294,14 +294,14 @@ class Device:
     def _levels(self) -> tuple[Level, ...]:
         return levels(self)
 
-    @cached_property
-    def level_names(self) -> dict[str, str]:
-        """The name in tables of each level, by its own name."""
-        return {level.name: level.short for level in self._levels}
-
     def level(self, name: str) -> Level | None:
         """The level with that name; None where the spec has none."""
         return next((found for found in self._levels if found.name == name), None)
+
+    @cached_property
+    def level_names(self) -> dict[str, str]:
+        """Names of the levels in tables: `Level.short` by name."""
+        return {level.name: level.short for level in self._levels}
 
     def scaled(self, **factors: float) -> Device:
         """A what-if copy with some quantities multiplied; see `perfmodel.hardware.scaling`."""
