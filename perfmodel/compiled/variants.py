@@ -126,7 +126,7 @@ class Variant:
         self._numbers = tuple(map(_address, device))
 
 
-def _address(array: np.ndarray) -> int:
+def _address(array: Any) -> int:
     """Where the numbers of a writable array start, in a fourth of the time of its own `ctypes`."""
     return ctypes.addressof(ctypes.c_char.from_buffer(array))
 
