@@ -267,11 +267,13 @@ def prediction(
 
 def numbers_of(results: Mapping[str, Any], device: Device) -> dict[str, Any]:
     """The fields of `Numbers` from results called field.member: arrays, or plain numbers."""
-    numbers: dict[str, Any] = {
-        field: results[names] if isinstance(names, str)
-        else {member: results[name] for member, name in names}
-        for field, names in _layout(tuple(results))
-    }  # fmt: skip
+    numbers: dict[str, Any] = {name: {} for name in _NUMBERS}
+    for name, value in results.items():
+        field, _, member = name.partition(".")
+        if member:
+            numbers[field][member] = value
+        else:
+            numbers[field] = value
     footprints = numbers["footprints"]
     fits = {
         name: footprints[name] <= room for name, room in capacity.rooms(device, footprints).items()
@@ -279,20 +281,6 @@ def numbers_of(results: Mapping[str, Any], device: Device) -> dict[str, Any]:
     names = device.level_names
     levels = {name: names.get(name, name) for name in numbers["bytes"]}
     return numbers | {"fits": reduce(and_, fits.values()), "fits_at": fits, "levels": levels}
-
-
-@cache
-def _layout(names: tuple[str, ...]) -> tuple[tuple[str, Any], ...]:
-    """For each field of `Numbers` its result, or the members that results called field.member
-    give it, each with that name."""
-    members: dict[str, list[tuple[str, str]]] = {name: [] for name in _NUMBERS}
-    for name in names:
-        field, _, member = name.partition(".")
-        members[field].append((member, name))
-    return tuple(
-        (field, found[0][1] if found and not found[0][0] else tuple(found))
-        for field, found in members.items()
-    )
 
 
 def _at(value: Any, i: int) -> Any:

@@ -109,14 +109,8 @@ class Graph:
             return arguments[0]
         if name == "ceil" and self._is_share(arguments[0]):
             return self.constant(1.0)
-        if len(arguments) == 2 and arguments[0] == arguments[1]:
-            if name in _WITH_ITSELF:
-                return self.constant(_WITH_ITSELF[name])
-            if name in ("maximum", "minimum"):
-                return arguments[0]
-        for one, other in (arguments, arguments[::-1]) if name in ("maximum", "minimum") else ():
-            if self.nodes[one][0] == name and other in self.arguments(one):
-                return one
+        if name in _WITH_ITSELF and arguments[0] == arguments[1]:
+            return self.constant(_WITH_ITSELF[name])
         if last == np.inf and name in ("less_equal", "less", "minimum"):
             return arguments[0] if name == "minimum" else self.constant(1.0)
         return self.put(name, *arguments)

@@ -174,14 +174,6 @@ class Recorded(np.ndarray):
             raise UnrecordableError("an array in another shape")
         return self.recording.wrap(values, self.recording.node(self))
 
-    def any(self, axis: Any = None, *_: Any, **__: Any) -> Any:
-        """Whether any is true, as a guard."""
-        return _reduced(self.recording, "logical_or", self, axis=axis)
-
-    def all(self, axis: Any = None, *_: Any, **__: Any) -> Any:
-        """Whether all are true, as a guard."""
-        return _reduced(self.recording, "logical_and", self, axis=axis)
-
     def __bool__(self) -> bool:
         if self.size != 1:
             raise UnrecordableError("a condition on an array")
