@@ -24,10 +24,11 @@ _KINDS = (
     (r"seconds|_s$", "seconds"),
     (r"^(memory|capacity|lacking|total|weights|cache|cache_room|left_alone)_\w*bytes$", "binary"),
     (r"^(context|exchange_buffers|graphs|activations|device|host|disk|problem)_bytes$", "binary"),
+    (r"^footprint_bytes$", "binary"),
     (r"bytes", "bytes"),
     (r"flops", "flops"),
     (r"watts", "watts"),
-    (r"share|coverage|mape|mfu|hit$|explained", "percent"),
+    (r"share(?!d)|coverage|mape|mfu|hit$|explained", "percent"),
 )
 """The kind of a key's values, by a part of it; the first match counts."""
 _UNIT = re.compile(r"_(us|ms|s|bytes)(?=_|$)")
@@ -80,13 +81,11 @@ def ends_of(key: str) -> tuple[str, str]:
 
 
 def shown(value: Any, kind: str) -> str:
-    """A value with its unit, to three digits; a dash for what is no number."""
+    """A value with its unit, to three digits; what is no number as it is."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if not isinstance(value, int | float) or not math.isfinite(value):
         return str(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        return "–"
     if kind in _SHOWN:
         return _SHOWN[kind](value)
     return f"{value:.3g}" if abs(value) < 999.5 and value != int(value) else f"{value:.0f}"

@@ -5,8 +5,9 @@ Plans keep their order: neighbours that share a setting reuse its predictions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from perfmodel.errors import PerfmodelError
 from perfmodel.hardware import Device, System
@@ -18,12 +19,15 @@ from perfmodel.training.step import predict_step
 AT_ONCE = 64
 """Plans sent to a worker at a time."""
 
+Fields = Mapping[str, Any]
+"""What `Plan.over` makes a plan of."""
+
 Place = tuple[Network, Device, System | None]
 """The model that is trained and the system that it is trained on."""
 
 
 def steps(
-    place: Place, plans: Sequence[Plan], *, dask: str | None = None
+    place: Place, plans: Sequence[Fields], *, dask: str | None = None
 ) -> list[Step | PerfmodelError]:
     """The step of each plan, or the error of one that is not possible.
 
@@ -41,18 +45,18 @@ def steps(
         return [outcome for part in client.gather(futures) for outcome in part]
 
 
-def _worker_steps(blob: bytes, plans: Sequence[Plan]) -> list[Step | PerfmodelError]:
+def _worker_steps(blob: bytes, plans: Sequence[Fields]) -> list[Step | PerfmodelError]:
     from perfmodel.analysis.sweep.dask_runner import unpacked
 
     return _outcomes(unpacked(blob), plans)
 
 
-def _outcomes(place: Place, plans: Sequence[Plan]) -> list[Step | PerfmodelError]:
+def _outcomes(place: Place, plans: Sequence[Fields]) -> list[Step | PerfmodelError]:
     network, device, system = place
     outcomes: list[Step | PerfmodelError] = []
-    for plan in plans:
+    for fields in plans:
         try:
-            step = predict_step(network, plan, device, system)
+            step = predict_step(network, Plan.over(**fields), device, system)
         except PerfmodelError as error:
             outcomes.append(error)
         else:

@@ -18,8 +18,9 @@ from perfmodel.errors import ProblemError
 from perfmodel.quantities import signed
 from perfmodel.render.chart import Chart
 from perfmodel.render.page import Page
+from perfmodel.render.predictions import of_problem
 from perfmodel.render.problem import equals, shared, spoken
-from perfmodel.render.report import Column, Report, Row
+from perfmodel.render.report import Report, Row
 from perfmodel.render.spans import Lane, Span, Spans, spans_chart
 from perfmodel.units import seconds
 
@@ -34,21 +35,17 @@ def report(found: Sequence[WhatIf], varying: Sequence[str], follows: Mapping[str
     another one that it always equals.
     """
     rows = [row for item in found for row in item.rows()]
-    names = {
-        (item.setting.device.slug, level.name): level.short
-        for item in found
-        for level in item.setting.device.levels()
-    }
+    names = {item.setting.device.slug: item.setting.device.level_names for item in found}
 
     def limiters(row: Row) -> str:
-        before, after = (names.get((row["device"], row[key]), row[key])
+        before, after = (names[row["device"]].get(row[key], row[key])
                          for key in ("limiter", "limiter_after"))  # fmt: skip
         return str(before) if before == after else f"{before} → {after}"
 
     device, *own = columns_of(CaseChange)
     columns = [
         device,
-        *(_problem(name) for name in varying),
+        *map(of_problem, varying),
         *(replace(each, get=limiters) if each.key == "limiter" else each for each in own),
     ]
     missing = {item.setting.device.slug: item.missing for item in found if item.missing}
@@ -60,10 +57,6 @@ def report(found: Sequence[WhatIf], varying: Sequence[str], follows: Mapping[str
         notes=[f"{slug}: the spec has no {', '.join(names)}" for slug, names in missing.items()],
         examples=rows,
     )
-
-
-def _problem(name: str) -> Column:
-    return Column(name, lambda row: row["problem"].get(name))
 
 
 @dataclass(frozen=True)
