@@ -21,7 +21,7 @@ from perfmodel.networks.recorder import Exchanged
 from perfmodel.networks.value import Value
 from perfmodel.training import step
 from perfmodel.training.copies import Copies
-from perfmodel.training.fabric import Fabric, exchange
+from perfmodel.training.fabric import Fabric, exchange, fabric
 from perfmodel.training.layers import layers
 from perfmodel.training.pipeline import KINDS
 from perfmodel.training.plan import Plan
@@ -416,3 +416,22 @@ def test_states_are_those_of_the_published_table():
     assert found is not None
     total = sum(each * n for n, each, _ in weights_of(network, plan))
     assert sum(found.memory.lines.get(name, 0.0) for name in SHARED) == 16 * total
+
+
+def test_keys_that_are_gathered_before_attention_are_waited_for():
+    """Llama 3's context parallelism (2407.21783, section 3.3.2) sends the bytes of a ring, and no
+    kernel hides them."""
+    network, device = library.load("llama-3-8b"), load("h100-sxm")
+    waits, sent = [], []
+    for stack in ("megatron-2021", "llama3"):
+        plan = Plan(seq=8192, context=4, stack=stack)
+        prediction = predict_network(network, plan.setting, device)
+        links = fabric(plan, device)
+        every = layers(prediction, expand(network, plan.setting), plan)
+        work = next(each for each in every if each.segment.block)
+        waits.append(work.exchanged(links.seconds))
+        moved = [e for line in (work.first, *work.second) for e in line[1] if e.axis == "context"]
+        sent.append(sum(e.tensor_bytes for e in moved))
+        total = sum(links.between(e).seconds for e in moved)
+    assert sent[0] == sent[1] > 0
+    assert waits[0] < waits[1] == pytest.approx(total)

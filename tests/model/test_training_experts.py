@@ -167,6 +167,15 @@ def test_more_ranks_than_copies_have_whole_experts_by_default():
     assert (plain.seconds, plain.memory.lines) == (whole.seconds, whole.memory.lines)
 
 
+def test_a_stack_may_keep_experts_whole():
+    bridge = replace(BASE, stack="megatron-bridge")
+    plain, whole = (step_of(stack=bridge.stack, expert_tensor=each) for each in (0, 1))
+    assert (plain.seconds, plain.memory.lines) == (whole.seconds, whole.memory.lines)
+    assert not bridge.splits_experts
+    for fields in ({"expert": 1}, {"sequence": False}, {"expert_tensor": 4}):
+        assert replace(bridge, **fields).splits_experts
+
+
 @pytest.mark.parametrize("expert", [1, 2, 4, 8])
 @pytest.mark.parametrize("context", [1, 2])
 def test_whole_experts_take_the_same_products_and_lie_on_all_devices_as_often(expert, context):

@@ -176,6 +176,17 @@ def test_the_software_of_a_row_names_its_program(stack, software, year, named):
     assert plan_of(row).plan.stack == named
 
 
+def test_the_source_names_a_program_where_no_other_column_does():
+    """Llama 3 (2407.21783): FSDP whose weights stay whole in a pipeline."""
+    row = {**ROW, "stack": "", "source": "llama3-2407.21783", "data": 2, "devices": 2}
+    for software, named in (("", "llama3"), ("MLPerf", "nemo")):
+        assert plan_of({**row, "software": software}).plan.stack == named
+    asked = plan_of(row)
+    assert asked.plan.zero == 3
+    assert "stack llama3 (by its source)" in asked.assumed
+    assert plan_of({**row, "reshard": "false"}).plan.reshard == "false"
+
+
 def test_long_sequences_are_never_unfused_where_fused_kernels_exist():
     for year, seq, fused in ((2022, 8192, ""), (2023, 4096, ""), (2023, 8192, "flash")):
         row = {**ROW, "stack": "eager", "year": year, "seq": seq}
