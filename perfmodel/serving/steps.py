@@ -262,7 +262,9 @@ class Steps:
         All exchanges E of both halves are beside the computing of both, the other half's each time
         (`training.overlap`), and occupy a share u of the units: in prompts that of a collective, in
         decoding none (DeepSeek, profile-data: the messages of decoding leave by RDMA and occupy no
-        SM). Products P stay off these units for the whole step (SGLang, operations_strategy.py:
+        SM).
+
+        Products P stay off these units for the whole step (SGLang, operations_strategy.py:
         deep_gemm_num_sms = total_num_sms − DeepEPConfig.num_sms of prompts; vLLM does the same by
         VLLM_DBO_COMM_SMS); other kernels O while rows are on their way:
 
