@@ -123,7 +123,9 @@ def _plan(
     accumulation = batch // (data * sizes["micro_batch"])
     if sizes["chunks"] > 1 and accumulation % sizes["pipeline"]:
         return None
-    if sizes["pipeline"] > 1 and sizes["zero"] > 1:
+    if base.reshard and sizes["zero"] != 3:
+        return None  # it is of weights in shards
+    if sizes["pipeline"] > 1 and sizes["zero"] > 1 and base.reshard != "false":
         return None  # gradients and weights are needed by every micro-batch
     return replace(base, data=data, accumulation=accumulation, **sizes)
 
