@@ -62,21 +62,22 @@ def predict_network(
 
 @dataclass(frozen=True, eq=False)
 class Held(Generic[_T]):
-    """A device or system compared by identity, as a cache key: plans of a sweep share one."""
+    """A device, system or segment compared by identity, as a cache key: plans of a sweep share
+    one."""
 
-    device: _T
-    """The device or system."""
+    own: _T
+    """The device, system or segment."""
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Held) and other.device is self.device
+        return isinstance(other, Held) and other.own is self.own
 
     def __hash__(self) -> int:
-        return id(self.device)
+        return id(self.own)
 
 
 @lru_cache(maxsize=512)
 def _default_prediction(network: Network, setting: Setting, key: Held[Device]) -> Tree:
-    return _prediction(network, setting, key.device, default())
+    return _prediction(network, setting, key.own, default())
 
 
 def _prediction(network: Network, setting: Setting, device: Device, constants: Constants) -> Tree:

@@ -93,7 +93,7 @@ def _kernels(
         parameters, precision, style=style, clip="apart", tokens=tokens
     )
     questions = [Ask(entry.name, entry.problem, entry.schedule, None, (), {}) for entry in work]
-    replies = answers(questions, key.device, harness="kernel", constants=constants)
+    replies = answers(questions, key.own, harness="kernel", constants=constants)
     return tuple(
         Tree.of(
             entry.name,
