@@ -245,7 +245,7 @@ def test_no_candidate_beats_its_bound():
             continue
         laid, cost = layout.count(tiles)
         width = max((len(values) for values in tiles.values()), default=1)
-        seconds = mapper.seconds_of(target, layout, laid, cost, width)
+        (seconds,) = mapper.seconds_of(target, layout, laid, cost, (1, width))
         assert np.all(mapper.bound_of(target, layout, cost) <= seconds)
 
 
