@@ -13,7 +13,7 @@ from perfmodel.hardware import Device, System
 from perfmodel.networks.network import Network
 from perfmodel.training.plan import Plan
 from perfmodel.training.result import Step
-from perfmodel.training.step import predict_step
+from perfmodel.training.step import check, predict_steps
 
 AT_ONCE = 64
 """Plans sent to a worker at a time."""
@@ -49,15 +49,27 @@ def _worker_steps(blob: bytes, plans: Sequence[Plan]) -> list[Step | PerfmodelEr
 
 def _outcomes(place: Place, plans: Sequence[Plan]) -> list[Step | PerfmodelError]:
     network, device, system = place
-    outcomes: list[Step | PerfmodelError] = []
-    for plan in plans:
+    refused: dict[int, PerfmodelError] = {}
+    for i, plan in enumerate(plans):
         try:
-            step = predict_step(network, plan, device, system)
+            check(network, plan, device, system)
         except PerfmodelError as error:
-            outcomes.append(error)
-        else:
-            outcomes.append(step if len(plans) == 1 else replace(step, timeline=None))
-    return outcomes
+            refused[i] = error
+    legal = [plan for i, plan in enumerate(plans) if i not in refused]
+    outcomes = iter(_at_once(place, legal))
+    return [refused.get(i) or next(outcomes) for i in range(len(plans))]
+
+
+def _at_once(place: Place, plans: Sequence[Plan]) -> list[Step | PerfmodelError]:
+    """The steps of plans, predicted together; one by one where one of them has an error."""
+    network, device, system = place
+    try:
+        steps = predict_steps(network, plans, device, system)
+    except PerfmodelError as error:
+        if len(plans) == 1:
+            return [error]
+        return [outcome for plan in plans for outcome in _at_once(place, [plan])]
+    return [step if len(plans) == 1 else replace(step, timeline=None) for step in steps]
 
 
 def fastest(steps: Sequence[Step]) -> list[Step]:

@@ -347,7 +347,8 @@ def test_a_sum_goes_at_the_memorys_rate_whatever_its_shape(device):
 def test_blocks_that_share_a_sum_write_a_part_each_and_one_adds_them_up():
     (kernel,) = search(summed(1, 1, 2**22 + 3), load("h100-sxm")).kernels
     blocks = -(-(2**22 + 3) // kernel.tiles["c"])
-    whole, fold = count(kernel.part.schedule, kernel.part.sizes, kernel.part.elements).kernels
+    layout, tiles = kernel.layout, {axis: np.array([size]) for axis, size in kernel.tiles.items()}
+    whole, fold = count(layout.schedule(tiles), layout.sizes, layout.elements).kernels
     assert whole.blocks == blocks > load("h100-sxm").units
     assert whole.bytes_at("l2") == 4 * (2**22 + 3 + blocks)
     assert fold.bytes_at("hbm") == 4 * (blocks + 1)
