@@ -16,6 +16,7 @@ MODULES = (
     "weight_only",
     "grouped",
     "block_scaled",
+    "microscaled",
     "attention_standard",
     "attention_tiled",
     "attention_gluon",

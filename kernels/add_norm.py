@@ -11,8 +11,9 @@ import torch
 import triton
 import triton.language as tl
 from perfmodel_kernels.common import ceil_div, power_of_two
+from perfmodel_kernels.launching import launch
 from perfmodel_kernels.limits import check_elements, check_powers
-from perfmodel_kernels.menus import every, row_blocks
+from perfmodel_kernels.menus import RowBlock, every, row_blocks
 from perfmodel_kernels.norms_code import weights
 from perfmodel_kernels.operators import OperatorProblem
 
@@ -36,16 +37,6 @@ class AddNorm(OperatorProblem):
     OPERATOR = "add-rmsnorm"
 
 
-@dataclass(frozen=True)
-class AddNormConfig:
-    """A block of rows."""
-
-    rows: int = 1
-    """Rows of a block."""
-    warps: int = 4
-    """Warps of a block."""
-
-
 @triton.jit
 def add_norm(
     X, R, GAMMA, S, Y, rows, cols, epsilon,
@@ -65,12 +56,12 @@ def add_norm(
     tl.store(Y + at, y.to(Y.dtype.element_ty), mask=inside)
 
 
-def _menu(problem: AddNorm, target: str, units: int) -> tuple[AddNormConfig, ...]:
+def _menu(problem: AddNorm, target: str, units: int) -> tuple[RowBlock, ...]:
     blocks = row_blocks("add-rmsnorm", problem.hidden, target)
-    return tuple(AddNormConfig(*block) for block in blocks)
+    return tuple(RowBlock(*block) for block in blocks)
 
 
-def _arrays(problem: AddNorm, config: AddNormConfig) -> tuple[Array, ...]:
+def _arrays(problem: AddNorm, config: RowBlock) -> tuple[Array, ...]:
     shape, dtype = (problem.tokens, problem.hidden), problem.dtype
     return (
         Array("X", shape, dtype),
@@ -81,25 +72,18 @@ def _arrays(problem: AddNorm, config: AddNormConfig) -> tuple[Array, ...]:
     )
 
 
-def _plan(problem: AddNorm, config: AddNormConfig) -> tuple[Launch, ...]:
-    held = power_of_two(problem.hidden)
-    check_powers(rows=config.rows, warps=config.warps)
+def _plan(problem: AddNorm, config: RowBlock) -> tuple[Launch, ...]:
+    rows, cols, held = problem.tokens, problem.hidden, power_of_two(problem.hidden)
+    check_powers(rows=config.rows)
     check_elements(config.rows, held, "take fewer rows a block")
-    launch = Launch(
-        "add+norm",
-        add_norm,
-        (ceil_div(problem.tokens, config.rows),),
-        {
-            "X": "X", "R": "R", "GAMMA": "gamma", "S": "S", "Y": "Y",
-            "rows": problem.tokens, "cols": problem.hidden, "epsilon": EPSILON,
-        },
-        {"TR": config.rows, "TC": held, "WHOLE": held == problem.hidden},
-        num_warps=config.warps,
+    norm = launch(
+        "add+norm", add_norm, ceil_div(rows, config.rows), _arrays(problem, config), config.warps,
+        rows=rows, cols=cols, epsilon=EPSILON, TR=config.rows, TC=held, WHOLE=held == cols,
     )  # fmt: skip
-    return (launch,)
+    return (norm,)
 
 
-def _schedule(problem: AddNorm, config: AddNormConfig) -> Schedule:
+def _schedule(problem: AddNorm, config: RowBlock) -> Schedule:
     nest = (Loop("t", config.rows, grid=True),)
     kernel = Kernel("add+norm", ("add", "norm"), nest, threads=32 * config.warps)
     return Schedule("rows", problem.algorithm(), (kernel,))
@@ -127,7 +111,7 @@ KERNELS = (
         dtypes=("fp32", "fp16", "bf16"),
         configs=every(_menu, _FORMS),
         cases=tuple(
-            (AddNorm(tokens, hidden, dtype), AddNormConfig(rows))
+            (AddNorm(tokens, hidden, dtype), RowBlock(rows))
             for tokens, hidden, dtype, rows in (
                 (64, 512, "fp32", 1),
                 (33, 257, "fp16", 2),

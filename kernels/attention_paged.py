@@ -26,8 +26,9 @@ from perfmodel_kernels.common import (
     power_of_two,
     scale_of,
 )
+from perfmodel_kernels.launching import launch
 from perfmodel_kernels.limits import check_positive_counts, check_powers
-from perfmodel_kernels.menus import every
+from perfmodel_kernels.menus import buffers, every
 
 from perfmodel.algorithms import Attention
 from perfmodel.algorithms.algorithm import Algorithm, Step, Tensor, tensors
@@ -215,40 +216,27 @@ def _dims(problem: PagedAttention) -> tuple[int, int, int, int, int, int, int]:
 
 def _plan(problem: PagedAttention, config: PagedConfig) -> tuple[Launch, ...]:
     check_forward(NAME, problem)
-    check_powers(warps=config.warps)
-    check_positive_counts(split=config.split, pack=config.pack, stages=config.stages)
+    check_positive_counts(split=config.split, pack=config.pack)
     if problem.kv_dtype not in (None, problem.dtype):
         raise ProblemError(f"{NAME} takes keys of the queries' type, not {problem.kv_dtype}")
     b, g, r, q, x, d, e = _dims(problem)
     slices = _slices(problem, config)
     many = slices > 1
-    attend = Launch(
-        "paged",
-        paged_forward,
-        (b * g * ceil_div(r, config.pack) * slices,),
-        {
-            "Q": "Q", "K": "K", "V": "V", "TABLE": "table",
-            "OUT": "parts" if many else "O", "L": "logs" if many else "L",
-            "scale": scale_of(problem) * LOG2E, "group": r, "heads": g, "seq_kv": x,
-            "split": config.split,
-        },
-        {
-            "D": d, "E": e, "BD": padded(d), "BE": padded(e), "PACK": config.pack,
-            "TILE": config.tile, "PAGE": problem.page,
-        },
-        num_warps=config.warps,
-        num_stages=config.stages,
+    arrays = _arrays(problem, config)
+    attend = launch(
+        "paged", paged_forward, b * g * ceil_div(r, config.pack) * slices, arrays,
+        config.warps, config.stages,
+        OUT="parts" if many else "O", L="logs" if many else "L", scale=scale_of(problem) * LOG2E,
+        group=r, heads=g, seq_kv=x, split=config.split,
+        D=d, E=e, BD=padded(d), BE=padded(e), PACK=config.pack, TILE=config.tile, PAGE=problem.page,
     )  # fmt: skip
     if not many:
         return (attend,)
     count = min(power_of_two(slices), max(COMBINED // padded(e), 1))
-    combine = Launch(
-        "combine",
-        combine_slices,
-        (b * g * r,),
-        {"PARTS": "parts", "LOGS": "logs", "OUT": "O", "L": "L", "seq_q": q, "seq_kv": x,
-         "split": config.split * problem.page},
-        {"E": e, "BE": padded(e), "ROWS": 1, "COUNT": count, "CAUSAL": False, "WINDOW": 0},
+    combine = launch(
+        "combine", combine_slices, b * g * r, arrays,
+        OUT="O", seq_q=q, seq_kv=x, split=config.split * problem.page,
+        E=e, BE=padded(e), ROWS=1, COUNT=count, CAUSAL=False, WINDOW=0,
     )  # fmt: skip
     return (attend, combine)
 
@@ -280,7 +268,7 @@ def _menu(problem: PagedAttention, target: str, units: int) -> tuple[PagedConfig
     pack = min(r, 64)
     tiles = b * g * ceil_div(r, pack)
     # Pages of 64 keys of 256 elements leave room for two buffers.
-    stages = 2 if target.startswith("gfx") or e > 128 or target in ("sm_89", "sm_120") else 3
+    stages = buffers(target, 2 if e > 128 or target in ("sm_89", "sm_120") else 3)
     configs = []
     for waves in (2, 4):
         slices = max(waves * units // tiles, 1)

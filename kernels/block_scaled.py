@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import triton
 import triton.language as tl
-from perfmodel_kernels.common import ceil_div, power_of_two
-from perfmodel_kernels.limits import check_positive_counts, check_powers
+from perfmodel_kernels.common import ceil_div
+from perfmodel_kernels.launching import launch
+from perfmodel_kernels.limits import check_fp8, check_offsets, check_positive_counts, check_powers
 from perfmodel_kernels.matmul_code import place
-from perfmodel_kernels.matmul_menus import FEWEST_ROWS
-from perfmodel_kernels.menus import WITHOUT_FP8, every
+from perfmodel_kernels.menus import SKINNY_ROWS, every, tile_rows
 
 from perfmodel.algorithms.algorithm import Algorithm, Step, Tensor, tensors
 from perfmodel.algorithms.sizes import check_positive
@@ -154,45 +154,32 @@ def _arrays(problem: BlockScaled, config: BlockScaledConfig) -> tuple[Array, ...
 
 
 def _plan(problem: BlockScaled, config: BlockScaledConfig) -> tuple[Launch, ...]:
-    check_powers(bm=config.bm, bn=config.bn, warps=config.warps)
-    check_positive_counts(group_m=config.group_m, stages=config.stages)
-    m, n, k = problem.m, problem.n, problem.k
-    if config.bn > BLOCK:
-        raise ProblemError(f"a tile has one block's {BLOCK} columns at most, not {config.bn}")
-    widest = max(config.bm, config.bn) * max(n, k)
-    if widest >= 2**31:
-        raise ProblemError(
-            f"a tile of {config.bm} x {config.bn} spans {widest} elements of an operand, and "
-            "offsets within a tile have 32 bits; take smaller tiles"
-        )
-    launch = Launch(
-        "block-scaled",
-        matmul_block_scaled,
-        (ceil_div(m, config.bm) * (n // config.bn),),
-        {"A": "A", "SA": "SA", "B": "B", "SB": "SB", "C": "C", "m": m, "n": n, "k": k},
-        {"BM": config.bm, "BN": config.bn, "GROUP": config.group_m, "BLOCK": BLOCK},
-        num_warps=config.warps,
-        num_stages=config.stages,
-    )
-    return (launch,)
+    bm, bn, m, n, k = config.bm, config.bn, problem.m, problem.n, problem.k
+    check_powers(bm=bm, bn=bn)
+    check_positive_counts(group_m=config.group_m)
+    if bn > BLOCK:
+        raise ProblemError(f"a tile has one block's {BLOCK} columns at most, not {bn}")
+    check_offsets(bm, bn, max(bm, bn) * max(n, k))
+    product = launch(
+        "block-scaled", matmul_block_scaled, ceil_div(m, bm) * (n // bn), _arrays(problem, config),
+        config.warps, config.stages,
+        m=m, n=n, k=k, BM=bm, BN=bn, GROUP=config.group_m, BLOCK=BLOCK,
+    )  # fmt: skip
+    return (product,)
 
 
 # (bm, bn, warps, stages); tiles of few rows have the product's height.
 _FEW = ((16, 128, 4, 4), (16, 64, 4, 5))
 _MANY = ((128, 128, 8, 3), (64, 128, 4, 3))
-_FEW_ROWS = 32
 
 
 def _menu(problem: BlockScaled, target: str, units: int) -> tuple[BlockScaledConfig, ...]:
     """Tiles for few rows, or for many."""
-    if target in WITHOUT_FP8:
-        raise ProblemError(f"{target} {WITHOUT_FP8[target]}; take another target")
-    few = problem.m <= _FEW_ROWS
-    rows = max(FEWEST_ROWS, power_of_two(problem.m))
+    check_fp8(target, "another target")
     smaller = target in ("sm_89", "sm_120")  # 99 KiB of shared memory
     return tuple(
-        BlockScaledConfig(rows if few else bm, bn, warps=warps, stages=stages - smaller)
-        for bm, bn, warps, stages in (_FEW if few else _MANY)
+        BlockScaledConfig(tile_rows(bm, problem.m), bn, warps=warps, stages=stages - smaller)
+        for bm, bn, warps, stages in (_FEW if problem.m <= SKINNY_ROWS else _MANY)
     )
 
 

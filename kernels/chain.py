@@ -13,6 +13,7 @@ import torch
 import triton
 import triton.language as tl
 from perfmodel_kernels.common import ceil_div
+from perfmodel_kernels.launching import launch
 from perfmodel_kernels.limits import check_elements, check_powers
 from perfmodel_kernels.menus import every, lanes
 
@@ -150,31 +151,22 @@ def _kernel(name: str, summary: str, groups: tuple[tuple[str, ...], ...]) -> Bun
         )
 
     def plan(problem: Chain, config: ChainConfig) -> tuple[Launch, ...]:
-        check_powers(rows=config.rows, cols=config.cols, warps=config.warps)
+        check_powers(rows=config.rows, cols=config.cols)
         check_elements(config.rows, config.cols, "take a smaller one")
         blocks = ceil_div(problem.rows, config.rows) * ceil_div(problem.cols, config.cols)
-        return tuple(
-            Launch(
-                "+".join(group),
-                chain,
-                (blocks,),
-                {
-                    "X": _FLOW[group[0]][0],
-                    "BIAS": "B",
-                    "R": "R",
-                    "Y": _FLOW[group[-1]][1],
-                    "rows": problem.rows,
-                    "cols": problem.cols,
-                },
-                {
-                    "TR": config.rows,
-                    "TC": config.cols,
-                    **{f"WITH_{step.upper()}": step in group for step in _STEPS},
-                },
-                num_warps=config.warps,
-            )
-            for group in groups
-        )
+        tile = {"TR": config.rows, "TC": config.cols}
+        size = {"rows": problem.rows, "cols": problem.cols}
+        launches = []
+        for group in groups:
+            form = {f"WITH_{step.upper()}": step in group for step in _STEPS}
+            ends = {"X": _FLOW[group[0]][0], "BIAS": "B", "Y": _FLOW[group[-1]][1]}
+            launches.append(
+                launch(
+                    "+".join(group), chain, blocks, arrays(problem, config), config.warps,
+                    **ends, **size, **tile, **form,
+                )
+            )  # fmt: skip
+        return tuple(launches)
 
     return BundledKernel(
         name=name,

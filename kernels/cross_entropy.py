@@ -13,7 +13,8 @@ import torch
 import triton
 import triton.language as tl
 from perfmodel_kernels.common import LOG2E, ceil_div
-from perfmodel_kernels.limits import check_positive_counts, check_powers
+from perfmodel_kernels.launching import launch
+from perfmodel_kernels.limits import check_offsets, check_powers
 from perfmodel_kernels.menus import every
 from perfmodel_kernels.operators import OperatorProblem
 
@@ -114,35 +115,19 @@ def _arrays(problem: CrossEntropy, config: CrossEntropyConfig) -> tuple[Array, .
 
 
 def _plan(problem: CrossEntropy, config: CrossEntropyConfig) -> tuple[Launch, ...]:
-    check_powers(bt=config.bt, bv=config.bv, bd=config.bd, warps=config.warps)
-    check_positive_counts(stages=config.stages)
-    if min(config.bt, config.bv, config.bd) < 16:
+    bt, bv, bd, tokens, hidden = config.bt, config.bv, config.bd, problem.tokens, problem.hidden
+    check_powers(bt=bt, bv=bv, bd=bd)
+    if min(bt, bv, bd) < 16:
         raise ProblemError("bt, bv and bd must be at least 16, the least that tl.dot multiplies")
-    if problem.hidden <= config.bd:
-        raise ProblemError(
-            f"a hidden size of {problem.hidden} is one step of bd={config.bd}; take a shorter step"
-        )
-    if config.bv * problem.hidden >= 2**31:
-        raise ProblemError(
-            f"a tile spans {config.bv} x {problem.hidden} weights, and offsets within a tile have "
-            "32 bits; take a smaller bv"
-        )
-    launch = Launch(
-        "loss",
-        cross_entropy,
-        (ceil_div(problem.tokens, config.bt),),
-        {
-            "X": "X", "W": "W", "LABEL": "label", "LOSS": "loss", "tokens": problem.tokens,
-            "hidden": problem.hidden, "vocabulary": problem.vocabulary,
-        },
-        {
-            "LOG2E": LOG2E, "BT": config.bt, "BV": config.bv, "BD": config.bd,
-            "EVEN": problem.hidden % config.bd == 0,
-        },
-        num_warps=config.warps,
-        num_stages=config.stages,
+    if hidden <= bd:
+        raise ProblemError(f"a hidden size of {hidden} is one step of bd={bd}; take a shorter step")
+    check_offsets(bt, bv, bv * hidden)
+    loss = launch(
+        "loss", cross_entropy, ceil_div(tokens, bt), _arrays(problem, config), config.warps,
+        config.stages, tokens=tokens, hidden=hidden, vocabulary=problem.vocabulary,
+        LOG2E=LOG2E, BT=bt, BV=bv, BD=bd, EVEN=hidden % bd == 0,
     )  # fmt: skip
-    return (launch,)
+    return (loss,)
 
 
 def _schedule(problem: CrossEntropy, config: CrossEntropyConfig) -> Schedule:

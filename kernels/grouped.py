@@ -19,17 +19,17 @@ import torch
 import triton
 import triton.language as tl
 from perfmodel_kernels.common import ceil_div, power_of_two
-from perfmodel_kernels.limits import check_positive_counts, check_powers
+from perfmodel_kernels.launching import launch
+from perfmodel_kernels.limits import check_fp8, check_offsets, check_powers
 from perfmodel_kernels.matmul_code import result_of
-from perfmodel_kernels.matmul_menus import FEWEST_ROWS, by_columns
-from perfmodel_kernels.menus import WITHOUT_FP8, every
+from perfmodel_kernels.matmul_menus import by_columns
+from perfmodel_kernels.menus import SKINNY_ROWS, buffers, every, tile_rows
 
 from perfmodel.algorithms.algorithm import Algorithm, Step, Tensor, tensors
 from perfmodel.algorithms.grouped import GroupedMatmul, busiest_part, drawn_loads
 from perfmodel.algorithms.matmul import matmul_format
 from perfmodel.arithmetic import Number
 from perfmodel.elements import ElementType, element
-from perfmodel.errors import ProblemError
 from perfmodel.proof.kernel import Array, BundledKernel, Launch, Tensors
 from perfmodel.schedules.schedule import Kernel, Loop, Schedule
 
@@ -179,40 +179,21 @@ def _arrays(problem: SortedRows, config: GroupedConfig) -> tuple[Array, ...]:
 
 
 def _plan(problem: SortedRows, config: GroupedConfig) -> tuple[Launch, ...]:
-    check_powers(bm=config.bm, bn=config.bn, bk=config.bk, warps=config.warps)
-    check_positive_counts(stages=config.stages)
-    n, k = problem.n, problem.k
-    widest = max(config.bm * k, config.bn * k, config.bk * n, config.bm * n)
-    if widest >= 2**31:
-        raise ProblemError(
-            f"a tile of {config.bm} x {config.bn} spans {widest} elements of an operand, and "
-            "offsets within a tile have 32 bits; take smaller tiles"
-        )
-    tiles = sum(ceil_div(rows, config.bm) for rows in problem.counts)
-    arrays = {"A": "A", "B": "B", "COUNTS": "counts", "C": "C"}
-    launch = Launch(
-        "grouped",
-        grouped_matmul,
-        (tiles * ceil_div(n, config.bn),),
-        {**arrays, "n": n, "k": k, "groups": len(problem.counts)},
-        {
-            "BM": config.bm,
-            "BN": config.bn,
-            "BK": config.bk,
-            "GROUPS": power_of_two(len(problem.counts)),
-            "BY_COLUMNS": by_columns(problem),
-            "EVEN": k % config.bk == 0,
-        },
-        num_warps=config.warps,
-        num_stages=config.stages,
-    )
-    return (launch,)
+    bm, bn, bk, n, k = config.bm, config.bn, config.bk, problem.n, problem.k
+    check_powers(bm=bm, bn=bn, bk=bk)
+    check_offsets(bm, bn, bm * k, bn * k, bk * n, bm * n)
+    tiles, groups = sum(ceil_div(rows, bm) for rows in problem.counts), len(problem.counts)
+    product = launch(
+        "grouped", grouped_matmul, tiles * ceil_div(n, bn), _arrays(problem, config),
+        config.warps, config.stages, n=n, k=k, groups=groups, BM=bm, BN=bn, BK=bk,
+        GROUPS=power_of_two(groups), BY_COLUMNS=by_columns(problem), EVEN=k % bk == 0,
+    )  # fmt: skip
+    return (product,)
 
 
 # (bm, bn, bk, warps, stages) by the rows of a group: tiles of few rows have the group's height.
 _FEW = ((16, 128, 128, 4, 3), (16, 64, 128, 4, 3))
 _MANY = ((128, 128, 64, 8, 3), (64, 128, 64, 4, 3))
-_FEW_ROWS = 32
 # fp32 is multiplied on the vector unit, by smaller tiles.
 _VECTOR = ((64, 64, 16, 8, 2), (32, 64, 16, 4, 2))
 
@@ -220,16 +201,15 @@ _VECTOR = ((64, 64, 16, 8, 2), (32, 64, 16, 4, 2))
 def _menu(problem: SortedRows, target: str, units: int) -> tuple[GroupedConfig, ...]:
     """Tiles for groups of few rows, or of many."""
     compute = matmul_format(problem.dtype).compute
-    if compute == "fp8" and target in WITHOUT_FP8:
-        raise ProblemError(f"{target} {WITHOUT_FP8[target]}; take a 16-bit type")
+    if compute == "fp8":
+        check_fp8(target, "a 16-bit type")
     mean = float(problem.sizes()["m"])
-    table = _VECTOR if compute == "fp32" else _FEW if mean <= _FEW_ROWS else _MANY
-    configs = []
-    for bm, bn, bk, warps, stages in table:
-        rows = max(FEWEST_ROWS, power_of_two(int(mean))) if bm == FEWEST_ROWS else bm
-        # CDNA's loads are held in registers, so one buffer is enough.
-        buffers = 2 if target.startswith("gfx") else stages
-        configs.append(GroupedConfig(rows, bn, bk * (2 if compute == "fp8" else 1), warps, buffers))
+    table = _VECTOR if compute == "fp32" else _FEW if mean <= SKINNY_ROWS else _MANY
+    wider = 2 if compute == "fp8" else 1
+    configs = (
+        GroupedConfig(tile_rows(bm, int(mean)), bn, bk * wider, warps, buffers(target, stages))
+        for bm, bn, bk, warps, stages in table
+    )
     return tuple(dict.fromkeys(configs))
 
 

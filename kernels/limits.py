@@ -1,5 +1,5 @@
-"""Checks of configs and problems, with one-line errors: powers of two, rows too long, other
-operators."""
+"""Checks of configs, problems and targets, with one-line errors: powers of two, rows too long,
+other operators."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ from perfmodel_kernels.common import power_of_two
 from perfmodel.algorithms import Rowwise
 from perfmodel.errors import ProblemError
 
+WITHOUT_FP8 = {
+    "sm_80": "has no 8-bit floats",
+    "gfx942": "computes with e4m3fnuz, and e4m3fn would be converted in software",
+}
+"""Targets without e4m3fn, and why."""
 # Elements of Triton's largest tile (triton.language.core.TRITON_MAX_TENSOR_NUMEL).
 LARGEST_TILE = 2**20
 
@@ -36,6 +41,21 @@ def check_elements(rows: int, cols: int, instead: str) -> None:
             f"a tile of {rows} x {cols} has {rows * cols} elements, and Triton's have at most "
             f"{LARGEST_TILE}; {instead}"
         )
+
+
+def check_offsets(bm: int, bn: int, *spans: int) -> None:
+    """Raise `ProblemError` for a tile of bm × bn whose operand spans 2³¹ elements or more."""
+    if max(spans) >= 2**31:
+        raise ProblemError(
+            f"a tile of {bm} x {bn} spans {max(spans)} elements of an operand, and "
+            "offsets within a tile have 32 bits; take smaller tiles"
+        )
+
+
+def check_fp8(target: str, instead: str) -> None:
+    """Raise `ProblemError` for a target without e4m3; `instead` says what to take."""
+    if target in WITHOUT_FP8:
+        raise ProblemError(f"{target} {WITHOUT_FP8[target]}; take {instead}")
 
 
 def check_rowwise(

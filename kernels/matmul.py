@@ -16,7 +16,7 @@ from dataclasses import replace
 
 import torch
 from perfmodel_kernels.common import ceil_div
-from perfmodel_kernels.limits import check_positive_counts, check_powers
+from perfmodel_kernels.limits import check_offsets, check_positive_counts, check_powers
 from perfmodel_kernels.matmul_code import combine, matmul, matmul_descriptors
 from perfmodel_kernels.matmul_config import MatmulConfig
 from perfmodel_kernels.matmul_menus import (
@@ -84,12 +84,8 @@ def _check(problem: Matmul, config: MatmulConfig) -> None:
     if descriptors == "none":
         if config.specialise or config.subtiles > 1:
             raise ProblemError("specialise and subtiles need descriptors=host or descriptors=block")
-        widest = max(config.bm * problem.k, config.bn * problem.k, config.bm * problem.n)
-        if widest >= 2**31:
-            raise ProblemError(
-                f"a tile of {config.bm} x {config.bn} spans {widest} elements of an operand, and "
-                "offsets within a tile have 32 bits; take smaller tiles"
-            )
+        bm, bn = config.bm, config.bn
+        check_offsets(bm, bn, bm * problem.k, bn * problem.k, bm * problem.n)
         return
     if descriptors == "block" and (problem.batch > 1 or split < problem.k):
         raise ProblemError(

@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from perfmodel_kernels.common import ceil_div, power_of_two
+from perfmodel_kernels.common import ceil_div
+from perfmodel_kernels.limits import check_fp8
 from perfmodel_kernels.matmul_config import MatmulConfig
 from perfmodel_kernels.matmul_tables import PERSISTENT, SPLIT, TILES, Form, Table
-from perfmodel_kernels.menus import WITHOUT_FP8, slice_extent
+from perfmodel_kernels.menus import SKINNY_ROWS, slice_extent, tile_rows
 
 from perfmodel.algorithms import Matmul
 from perfmodel.algorithms.matmul import matmul_format
 from perfmodel.elements import element
-from perfmodel.errors import ProblemError
 
 Menu = Callable[[Matmul, str, int], Table]
 
-# Rows up to which a tile has the product's height, and the smallest height of matrix instructions.
-SKINNY_ROWS = 32
-FEWEST_ROWS = 16
 # Rows of A, B and C that descriptors can serve are multiples of so many bytes.
 ROW_BYTES = 16
 _FAMILIES = {"sm_90": "hopper", "sm_100": "blackwell", "sm_120": "geforce", "gfx942": "cdna"}
@@ -39,9 +36,8 @@ def _shape(problem: Matmul, units: int) -> str:
 
 def _fitted(config: MatmulConfig, problem: Matmul) -> MatmulConfig:
     """A table's config for the problem's type and rows."""
-    wide = by_columns(problem)
-    rows = max(FEWEST_ROWS, power_of_two(problem.m)) if config.bm == FEWEST_ROWS else config.bm
-    return replace(config, bm=rows, bk=config.bk * (2 if wide else 1))
+    step = config.bk * (2 if by_columns(problem) else 1)
+    return replace(config, bm=tile_rows(config.bm, problem.m), bk=step)
 
 
 def _aligned(problem: Matmul) -> bool:
@@ -59,8 +55,8 @@ def _form(problem: Matmul, target: str) -> Form:
     """The key of the tables: (family of targets, type). Raises `ProblemError` for fp8 on a target
     without it."""
     compute = matmul_format(problem.dtype).compute
-    if compute == "fp8" and target in WITHOUT_FP8:
-        raise ProblemError(f"{target} {WITHOUT_FP8[target]}; take w8a8_int8 or a 16-bit type")
+    if compute == "fp8":
+        check_fp8(target, "w8a8_int8 or a 16-bit type")
     family = _FAMILIES.get(target, "plain")
     if not _aligned(problem):
         family = "cdna-ragged" if family == "cdna" else "ragged"

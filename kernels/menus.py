@@ -1,9 +1,10 @@
-"""Functions that menus share: lanes of a warp, blocks of rows, and the union of menus."""
+"""What menus share: lanes of a warp, blocks of rows, rows of tiles, and the union of menus."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import product
 from typing import TypeVar
 
@@ -14,11 +15,10 @@ from perfmodel.errors import ProblemError
 Config = TypeVar("Config")
 Problem = TypeVar("Problem")
 
-WITHOUT_FP8 = {
-    "sm_80": "has no 8-bit floats",
-    "gfx942": "computes with e4m3fnuz, and e4m3fn would be converted in software",
-}
-"""Targets without e4m3fn, and why."""
+SKINNY_ROWS = 32
+"""Rows up to which a tile has the product's height."""
+FEWEST_ROWS = 16
+"""The smallest height of matrix instructions."""
 WIDEST_HELD = 32768
 """Columns up to which a row fits in registers: 32 elements a thread of the largest block."""
 # Columns up to which a block has several rows.
@@ -29,6 +29,16 @@ _FEWEST_STEPS = 4
 # listed.
 _TARGETS = ("sm_80", "sm_90", "sm_100", "sm_120", "gfx942")
 _USUAL_UNITS = 132
+
+
+@dataclass(frozen=True)
+class RowBlock:
+    """A block of rows, each held whole."""
+
+    rows: int = 1
+    """Rows of a block."""
+    warps: int = 4
+    """Warps of a block."""
 
 
 def lanes(target: str) -> int:
@@ -43,6 +53,16 @@ def most_warps(target: str, elements: int) -> int:
     threads.
     """
     return 16 if elements <= 32 * 16 * lanes(target) else 1024 // lanes(target)
+
+
+def tile_rows(bm: int, rows: int) -> int:
+    """Rows of a table's tile of `bm` rows: those of the product where it is the smallest."""
+    return max(FEWEST_ROWS, power_of_two(rows)) if bm == FEWEST_ROWS else bm
+
+
+def buffers(target: str, stages: int) -> int:
+    """Buffers of a pipeline; CDNA's loads are held in registers, so two stages are enough."""
+    return 2 if target.startswith("gfx") else stages
 
 
 def row_warps(elements: int, target: str, most: int, each: tuple[int, ...]) -> Iterator[int]:

@@ -6,19 +6,17 @@ groups, which lie one after the other as rows do.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 import triton
 import triton.language as tl
 from perfmodel_kernels.common import ceil_div, power_of_two
 from perfmodel_kernels.interpreted import round_to_8_bits
-from perfmodel_kernels.limits import check_elements, check_powers, check_rowwise
-from perfmodel_kernels.menus import WITHOUT_FP8, every, lanes, row_blocks
+from perfmodel_kernels.launching import launch
+from perfmodel_kernels.limits import check_elements, check_fp8, check_powers, check_rowwise
+from perfmodel_kernels.menus import RowBlock, every, lanes, row_blocks
 
 from perfmodel.algorithms import Rowwise
 from perfmodel.algorithms.rowwise import QUANTISED
-from perfmodel.errors import ProblemError
 from perfmodel.proof.kernel import Array, BundledKernel, Launch, Tensors, torch_type
 from perfmodel.schedules.rowwise import rows
 from perfmodel.schedules.schedule import Schedule
@@ -32,16 +30,6 @@ SMALLEST = 1e-10
 # Columns up to which a row is a group; blocks then have this many elements a thread.
 _GROUP = 128
 _HELD = (16, 32, 8)
-
-
-@dataclass(frozen=True)
-class QuantiseConfig:
-    """A block of rows."""
-
-    rows: int = 1
-    """Rows of a block."""
-    warps: int = 4
-    """Warps of a block."""
 
 
 @triton.jit
@@ -73,22 +61,20 @@ def _result(problem: Rowwise) -> str:
     return problem.output_dtype or QUANTISED
 
 
-def _menu(problem: Rowwise, target: str, units: int) -> tuple[QuantiseConfig, ...]:
+def _menu(problem: Rowwise, target: str, units: int) -> tuple[RowBlock, ...]:
     """Blocks of whole rows; of groups, blocks of 4 or 8 warps with many."""
-    if _result(problem) == "fp8" and target in WITHOUT_FP8:
-        raise ProblemError(f"{target} {WITHOUT_FP8[target]}; take int8")
+    if _result(problem) == "fp8":
+        check_fp8(target, "int8")
     if problem.cols > _GROUP:
         blocks = row_blocks("quantise", problem.cols, target)
-        return tuple(QuantiseConfig(*block) for block in blocks)
+        return tuple(RowBlock(*block) for block in blocks)
     held = power_of_two(problem.cols)
     return tuple(
-        QuantiseConfig(each * lanes(target) * warps // held, warps)
-        for warps in (4, 8)
-        for each in _HELD
+        RowBlock(each * lanes(target) * warps // held, warps) for warps in (4, 8) for each in _HELD
     )
 
 
-def _arrays(problem: Rowwise, config: QuantiseConfig) -> tuple[Array, ...]:
+def _arrays(problem: Rowwise, config: RowBlock) -> tuple[Array, ...]:
     shape = (problem.rows, problem.cols)
     return (
         Array("X", shape, problem.dtype),
@@ -97,29 +83,20 @@ def _arrays(problem: Rowwise, config: QuantiseConfig) -> tuple[Array, ...]:
     )
 
 
-def _plan(problem: Rowwise, config: QuantiseConfig) -> tuple[Launch, ...]:
-    held = power_of_two(problem.cols)
+def _plan(problem: Rowwise, config: RowBlock) -> tuple[Launch, ...]:
+    rows, cols, held = problem.rows, problem.cols, power_of_two(problem.cols)
     check_rowwise("quantise", problem, "quantise", results=tuple(LARGEST))
-    check_powers(rows=config.rows, warps=config.warps)
+    check_powers(rows=config.rows)
     check_elements(config.rows, held, "take fewer rows a block")
-    launch = Launch(
-        "quantise",
-        quantise,
-        (ceil_div(problem.rows, config.rows),),
-        {"X": "X", "Y": "Y", "SCALE": "scale", "rows": problem.rows, "cols": problem.cols},
-        {
-            "LARGEST": LARGEST[_result(problem)],
-            "SMALLEST": SMALLEST,
-            "TR": config.rows,
-            "TC": held,
-            "WHOLE": held == problem.cols,
-        },
-        num_warps=config.warps,
-    )
-    return (launch,)
+    rounding = launch(
+        "quantise", quantise, ceil_div(rows, config.rows), _arrays(problem, config), config.warps,
+        rows=rows, cols=cols, LARGEST=LARGEST[_result(problem)], SMALLEST=SMALLEST,
+        TR=config.rows, TC=held, WHOLE=held == cols,
+    )  # fmt: skip
+    return (rounding,)
 
 
-def _schedule(problem: Rowwise, config: QuantiseConfig) -> Schedule:
+def _schedule(problem: Rowwise, config: RowBlock) -> Schedule:
     return rows(problem, config.rows, None, 32 * config.warps)
 
 
@@ -153,7 +130,7 @@ KERNELS = (
         dtypes=("fp32", "fp16", "bf16"),
         configs=every(_menu, _FORMS),
         cases=tuple(
-            (Rowwise("quantise", rows, cols, dtype, output_dtype=kind), QuantiseConfig(held))
+            (Rowwise("quantise", rows, cols, dtype, output_dtype=kind), RowBlock(held))
             for rows, cols, dtype, kind, held in (
                 (64, 512, "fp32", "fp8", 1),
                 (33, 257, "fp16", "int8", 2),

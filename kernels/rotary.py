@@ -12,6 +12,7 @@ import torch
 import triton
 import triton.language as tl
 from perfmodel_kernels.common import ceil_div, power_of_two
+from perfmodel_kernels.launching import launch
 from perfmodel_kernels.limits import check_elements, check_powers
 from perfmodel_kernels.menus import every, lanes
 from perfmodel_kernels.operators import OperatorProblem
@@ -96,23 +97,17 @@ def _arrays(problem: Rotary, config: RotaryConfig) -> tuple[Array, ...]:
 
 
 def _plan(problem: Rotary, config: RotaryConfig) -> tuple[Launch, ...]:
-    half = problem.head_dim // 2
+    tokens, heads, half = problem.tokens, problem.heads, problem.head_dim // 2
     held = power_of_two(half)
-    check_powers(tokens=config.tokens, heads=config.heads, warps=config.warps)
+    check_powers(tokens=config.tokens, heads=config.heads)
     check_elements(config.tokens * config.heads, held, "take fewer heads a block")
-    blocks = ceil_div(problem.tokens, config.tokens) * ceil_div(problem.heads, config.heads)
-    launch = Launch(
-        "rotate",
-        rotary,
-        (blocks,),
-        {
-            "X": "X", "COS": "cos", "SIN": "sin", "Y": "Y",
-            "tokens": problem.tokens, "heads": problem.heads, "half": half,
-        },
-        {"TT": config.tokens, "TH": config.heads, "TP": held, "WHOLE": held == half},
-        num_warps=config.warps,
+    blocks = ceil_div(tokens, config.tokens) * ceil_div(heads, config.heads)
+    turn = launch(
+        "rotate", rotary, blocks, _arrays(problem, config), config.warps,
+        tokens=tokens, heads=heads, half=half,
+        TT=config.tokens, TH=config.heads, TP=held, WHOLE=held == half,
     )  # fmt: skip
-    return (launch,)
+    return (turn,)
 
 
 def _schedule(problem: Rotary, config: RotaryConfig) -> Schedule:

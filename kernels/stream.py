@@ -9,6 +9,7 @@ import torch
 import triton
 import triton.language as tl
 from perfmodel_kernels.common import ceil_div
+from perfmodel_kernels.launching import launch
 from perfmodel_kernels.limits import check_elements, check_powers, check_rowwise
 from perfmodel_kernels.menus import every, lanes
 
@@ -133,7 +134,7 @@ def _check(name: str, problem: Rowwise, config: StreamConfig) -> None:
         )
     if problem.variant != name and (problem.variant or name == "silu_mul"):
         raise ProblemError(f"{name} does not compute {problem.variant or 'a map without a name'}")
-    check_powers(tile=config.tile, warps=config.warps)
+    check_powers(tile=config.tile)
     check_elements(1, config.tile, "take a shorter tile")
 
 
@@ -141,14 +142,13 @@ def _kernel(name: str) -> BundledKernel:
     def plan(problem: Rowwise, config: StreamConfig) -> tuple[Launch, ...]:
         _check(name, problem, config)
         n = problem.rows * problem.cols
-        grid, arguments, tile = (ceil_div(n, config.tile),), {"X": "X", "Y": "Y"}, config.tile
-        if name == "silu_mul":
-            function, arguments, form = silu_mul, {**arguments, "n": n}, {"TILE": tile}
-        else:
-            add, scale = _FORMS[name]
-            function, arguments = stream, {**arguments, "factor": FACTOR, "n": n}
-            form = {"TILE": tile, "ADD": add, "SCALE": scale}
-        return (Launch("pointwise", function, grid, arguments, form, num_warps=config.warps),)
+        function, form = silu_mul, {}
+        if name in _FORMS:
+            function, (add, scale) = stream, _FORMS[name]
+            form = {"factor": FACTOR, "ADD": add, "SCALE": scale}
+        arrays, blocks = _arrays(problem, config), ceil_div(n, config.tile)
+        form |= {"n": n, "TILE": config.tile}
+        return (launch("pointwise", function, blocks, arrays, config.warps, **form),)
 
     def reference(problem: Rowwise, tensors: Tensors) -> Tensors:
         x = tensors["X"].double().cpu()

@@ -20,11 +20,12 @@ from dataclasses import dataclass, replace
 import torch
 import triton
 import triton.language as tl
-from perfmodel_kernels.common import ceil_div, power_of_two
-from perfmodel_kernels.limits import check_positive_counts, check_powers
+from perfmodel_kernels.common import ceil_div
+from perfmodel_kernels.launching import launch
+from perfmodel_kernels.limits import check_offsets, check_positive_counts, check_powers
 from perfmodel_kernels.matmul import COMBINE_TILE, COMBINE_WARPS
 from perfmodel_kernels.matmul_code import combine
-from perfmodel_kernels.menus import every, slice_extent
+from perfmodel_kernels.menus import SKINNY_ROWS, buffers, every, slice_extent, tile_rows
 
 from perfmodel.algorithms.algorithm import Algorithm, Step, Tensor, tensors
 from perfmodel.algorithms.attention import check_positive
@@ -214,19 +215,16 @@ _SKINNY = ((16, 128, 128, 4, 4), (16, 64, 128, 4, 5), (16, 64, 128, 4, 3), (16, 
 _LARGE = ((128, 128, 64, 8, 4), (64, 128, 64, 4, 4), (128, 64, 64, 8, 4), (64, 64, 64, 4, 4))
 # On sm_120 int8 spills with 64 columns and 128 of k, for which a thread has 80 registers.
 _SKINNY_GEFORCE = ((16, 128, 128, 4, 4), (16, 128, 64, 4, 5), (16, 64, 64, 4, 5))
-_SKINNY_ROWS = 32
 
 
 def _menu(problem: WeightOnly, target: str, units: int) -> tuple[WeightOnlyConfig, ...]:
     """Tiles for few rows, with k in slices for two blocks a unit, or for many."""
     skinny = _SKINNY_GEFORCE if target == "sm_120" else _SKINNY
-    table = skinny if problem.m <= _SKINNY_ROWS else _LARGE
+    table = skinny if problem.m <= SKINNY_ROWS else _LARGE
     found = []
     for bm, bn, bk, warps, stages in table:
-        rows = max(16, power_of_two(problem.m)) if bm == 16 else bm
-        # CDNA's loads are held in registers, so one buffer is enough.
-        buffers = 2 if target.startswith("gfx") else stages
-        config = WeightOnlyConfig(rows, bn, bk, warps, buffers)
+        rows = tile_rows(bm, problem.m)
+        config = WeightOnlyConfig(rows, bn, bk, warps, buffers(target, stages))
         found.append(_sliced(config, problem, 2 * units) if bm == 16 else config)
     return tuple(dict.fromkeys(found))
 
@@ -242,8 +240,8 @@ def _sliced(config: WeightOnlyConfig, problem: WeightOnly, blocks: int) -> Weigh
 def _split(problem: WeightOnly, config: WeightOnlyConfig) -> int:
     """The extent of k that one block sums; raises `ProblemError` if it is not whole groups or
     steps."""
-    check_powers(bm=config.bm, bn=config.bn, bk=config.bk, warps=config.warps)
-    check_positive_counts(split_k=config.split_k, stages=config.stages)
+    check_powers(bm=config.bm, bn=config.bn, bk=config.bk)
+    check_positive_counts(split_k=config.split_k)
     split = min(config.split_k or problem.k, problem.k)
     unit = GROUP if problem.bits == 4 else config.bk
     if split < problem.k and split % unit:
@@ -304,37 +302,23 @@ def _plan(problem: WeightOnly, config: WeightOnlyConfig) -> tuple[Launch, ...]:
     four = problem.bits == 4
     m, n, k, split = problem.m, problem.n, problem.k, _split(problem, config)
     slices = ceil_div(k, split)
-    widest = max(config.bm * k, config.bn * k, config.bm * n)
-    if widest >= 2**31:
-        raise ProblemError(
-            f"a tile of {config.bm} x {config.bn} spans {widest} elements of an operand, and "
-            "offsets within a tile have 32 bits; take smaller tiles"
-        )
-    tile = {"BM": config.bm, "BN": config.bn, "BK": _step(problem, config)}
+    bm, bn = config.bm, config.bn
+    check_offsets(bm, bn, bm * k, bn * k, bm * n)
+    arrays = _arrays(problem, config)
     form = {"GROUP": GROUP} if four else {"EVEN": k % config.bk == 0}
-    product = Launch(
-        "weight-only",
-        matmul_w4a16 if four else matmul_w8a16,
-        (slices * ceil_div(m, config.bm) * ceil_div(n, config.bn),),
-        {
-            "A": "A", "W": "W", "SCALE": "scale", "C": "parts" if slices > 1 else "C",
-            "m": m, "n": n, "k": k, "split_k": split,
-        },
-        {**tile, **form},
-        num_warps=config.warps,
-        num_stages=config.stages,
+    product = launch(
+        "weight-only", matmul_w4a16 if four else matmul_w8a16,
+        slices * ceil_div(m, bm) * ceil_div(n, bn), arrays, config.warps, config.stages,
+        C="parts" if slices > 1 else "C", m=m, n=n, k=k, split_k=split,
+        BM=bm, BN=bn, BK=_step(problem, config), **form,
     )  # fmt: skip
     if slices == 1:
         return (product,)
     rows, columns = COMBINE_TILE
-    combination = Launch(
-        "combine",
-        combine,
-        (ceil_div(m, rows) * ceil_div(n, columns),),
-        {"PARTS": "parts", "C": "C", "m": m, "n": n, "slices": slices},
-        {"TR": rows, "TC": columns, "SCALE": 1.0},
-        num_warps=COMBINE_WARPS,
-    )
+    combination = launch(
+        "combine", combine, ceil_div(m, rows) * ceil_div(n, columns), arrays, COMBINE_WARPS,
+        m=m, n=n, slices=slices, TR=rows, TC=columns, SCALE=1.0,
+    )  # fmt: skip
     return (product, combination)
 
 

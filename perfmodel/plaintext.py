@@ -10,6 +10,7 @@ from __future__ import annotations
 import codecs
 import re
 import unicodedata
+from collections.abc import Sequence
 
 LOOKALIKES = "perfmodel.lookalikes"
 """Name of the codec error handler that replaces characters an encoding lacks by similar ASCII."""
@@ -48,6 +49,16 @@ def whole_number(text: str) -> int | None:
 def opening(text: str) -> str:
     """A text up to its first stop, without names in brackets."""
     return re.split("[:;.] ", _SYMBOLS.sub("", text))[0]
+
+
+def listed(items: Sequence[str], most: int) -> str:
+    """As many items as fit into `most` characters, at least one; then the total number."""
+    line = ", ".join(items)
+    count = len(items)
+    while len(line) > most and count > 1:
+        count -= 1
+        line = ", ".join([*items[:count], f"... ({len(items)})"])
+    return line
 
 
 def printable(text: str) -> str:

@@ -278,7 +278,7 @@ def numbers_of(results: Mapping[str, Any], device: Device) -> dict[str, Any]:
     fits = {
         name: footprints[name] <= room for name, room in capacity.rooms(device, footprints).items()
     }
-    names = {level.name: level.short for level in device.levels()}
+    names = device.level_names
     levels = {name: names.get(name, name) for name in numbers["bytes"]}
     return numbers | {"fits": reduce(and_, fits.values()), "fits_at": fits, "levels": levels}
 

@@ -80,13 +80,11 @@ def ends_of(key: str) -> tuple[str, str]:
 
 
 def shown(value: Any, kind: str) -> str:
-    """A value with its unit, to three digits; a dash for what is no number."""
+    """A value with its unit, to three digits; what is no number as it is."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if not isinstance(value, int | float) or not math.isfinite(value):
         return str(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        return "–"
     if kind in _SHOWN:
         return _SHOWN[kind](value)
     return f"{value:.3g}" if abs(value) < 999.5 and value != int(value) else f"{value:.0f}"

@@ -57,10 +57,11 @@ _ALONE = 50
 NETWORK = "gpt3-175b"
 _OF_NETWORK = "a100-sxm-80gb"
 _PLANS = [
-    Plan(
-        seq=2048, micro_batch=micro, accumulation=16 * stages, tensor=tensor, pipeline=stages,
-        data=data, recompute=recompute,
-    )
+    {
+        "seq": 2048, "micro_batch": micro, "global_batch": 16 * stages * micro * data,
+        "tensor": tensor, "pipeline": stages, "devices": tensor * stages * data,
+        "recompute": recompute,
+    }
     for tensor in (1, 2, 4, 8)
     for stages in (1, 2, 4, 8)
     for data in (1, 8, 64)

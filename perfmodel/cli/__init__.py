@@ -206,5 +206,7 @@ def _hint(error: click.NoSuchOption) -> str:
     if answer := unpredicted(error.option_name):
         return f"; {answer}"
     flags = [flag for param in error.ctx.command.params for flag in param.opts] if error.ctx else []
-    matches = get_close_matches(error.option_name, flags, cutoff=0.7)
+    parts = set(error.option_name.strip("-").split("-"))
+    alike = [flag for flag in flags if parts & set(flag.strip("-").split("-"))]
+    matches = get_close_matches(error.option_name, flags, cutoff=0.7) or alike[:3]
     return f"; did you mean {' or '.join(matches)}?" if matches else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,7 +18,7 @@ from perfmodel.cli.output import PANEL, Printed, Shown, say, to_stdout, write
 from perfmodel.cli.progress import waiting
 from perfmodel.errors import ProblemError, TableError
 from perfmodel.fieldoption import FieldOption
-from perfmodel.render import RENDERERS, Report, errors, gates, runrows, tablecolumns
+from perfmodel.render import RENDERERS, Report, errors, gates, runrows
 from perfmodel.table.hints import Hints
 from perfmodel.validation.kinds import KINDS, Kind, load
 
@@ -202,9 +202,9 @@ def _describe(tables: Tables, format: str | None) -> None:
     elif tables.columns is not None:
         from perfmodel.table.reference import columns
 
-        meanings = columns(load(tables.columns).layout, tables.columns)
-        rows = [{**asdict(column), "names": list(column.names)} for column in meanings]
-        Shown(format).emit(tablecolumns.report(tables.columns, rows))
+        kind = tables.columns
+        meanings, title = columns(load(kind).layout, kind), f"columns of {kind} tables"
+        Shown(format).emit(Report.of("columns", meanings, title=title, head={"kind": kind}))
 
 
 def _report(

@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 from perfmodel.cli.combining import Grid
-from perfmodel.cli.leftout import Asked, answered
-from perfmodel.errors import PerfmodelError, SizeError
+from perfmodel.cli.leftout import Asked, answered, narrowed, settled
+from perfmodel.errors import PerfmodelError
 from perfmodel.hardware import System
 from perfmodel.networks.network import Network
 from perfmodel.render.refused import Refused
@@ -60,30 +60,20 @@ class Deployments:
             words = grid.label(fields)
             load = {name: [fields.pop(name)] for name in self.load} if self.pairs else self.load
             try:
-                plan = Deployment(self.network, **fields, system=self.system)
-                pieces = list(questions(plan, load))
+                pieces = list(questions(self._plan(fields), load))
             except PerfmodelError as error:
-                pieces = [("", partial(_raise, error))]
+                pieces = [("", partial(settled, error))]
             for label, answer in pieces:
                 label = ", ".join(filter(None, [words, label]))
-                yield label, partial(self._listed, fields, answer)
+                # An iterator raises in `list`, where errors are caught.
+                each = partial(lambda answer: list(answer()), answer)
+                yield label, partial(narrowed, each, partial(self._check, fields))
 
-    def _listed(
-        self, fields: Mapping[str, Any], answer: Callable[[], Iterable[Answer]]
-    ) -> list[Answer]:
-        """The answers to one question; an iterator raises here, where errors are caught."""
+    def _plan(self, fields: Mapping[str, Any]) -> Deployment:
+        return Deployment(self.network, **fields, system=self.system)
 
-        def check(name: str, size: int) -> None:
-            """Raise `PerfmodelError` where one with another size cannot be served either."""
-            from perfmodel.serving.cachememory import check_weights
+    def _check(self, fields: Mapping[str, Any], name: str, size: int) -> None:
+        """Raise `PerfmodelError` where one with another size cannot be served either."""
+        from perfmodel.serving.cachememory import check_weights
 
-            check_weights(Deployment(self.network, **{**fields, name: size}, system=self.system))
-
-        try:
-            return list(answer())
-        except SizeError as error:
-            raise error.those(check) from None
-
-
-def _raise(error: PerfmodelError) -> list[Any]:
-    raise error
+        check_weights(self._plan({**fields, name: size}))

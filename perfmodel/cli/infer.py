@@ -189,13 +189,13 @@ def _draw(drawing: Charts, loads: Sequence[Served]) -> None:
     """Write the charts that are asked for."""
     if not any(drawing.paths):
         return
-    from perfmodel.render.bars import Bars
     from perfmodel.render.html.figures import chart_of
+    from perfmodel.render.spans import Spans
 
     report = serving.report(loads, terms=True)
     drawing.draw(lambda page: chart_of(report, page=page))
     if drawing.operators is not None:
-        drawing.save(chart_of(report, Bars, drawing.page), drawing.operators)
+        drawing.save(chart_of(report, Spans, drawing.page), drawing.operators)
 
 
 def _overlap_engines(choices: Mapping[str, Sequence[Any]]) -> list[Engine]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from perfmodel.cli.arguments import OneDevice
 from perfmodel.cli.build import command
@@ -57,20 +57,15 @@ def learn(asked: Asked, hints: Hints) -> None:
     """
     from perfmodel.validation import learn as learning
     from perfmodel.validation import learnplan
+    from perfmodel.validation.judging import plain_lines
 
     if asked.plan is not None:
-        from pandas import isna
-
         printer = Shown(asked.format, asked.output)
         candidates = None if not asked.tables else _table(asked.tables, hints)
         runs = learnplan.planned(candidates, asked.plan, asked.device, asked.op)
-        rows: list[dict[str, Any]] = [
-            {str(name): None if isna(value) else value for name, value in row.items()}
-            for row in runs.to_dict("records")
-        ]
         columns = [text(name, name) for name in runs.columns]
         title, notes = "runs worth measuring", [learnplan.NOTE]
-        printer.emit(Report("runs", rows, columns, title, notes=notes))
+        printer.emit(Report("runs", plain_lines(runs), columns, title, notes=notes))
         return
     if not asked.tables:
         raise ProblemError("learn needs a table of measured runs; name one, or ask for --plan N")

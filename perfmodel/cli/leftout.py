@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from perfmodel.errors import PerfmodelError, say
+from perfmodel.errors import PerfmodelError, SizeError, say
 from perfmodel.render.refused import Refused, all_of, lines
 
 Answer = TypeVar("Answer")
@@ -30,6 +30,21 @@ def answered(asked: Iterable[Asked[Answer]]) -> tuple[list[Answer], Refused]:
     if answers or not refused:
         return answers, refused
     raise failure if failure is not None and len(refused) == 1 else all_of(refused)
+
+
+def settled(outcome: Answer | PerfmodelError) -> Answer:
+    """An outcome, raised where it is an error."""
+    if isinstance(outcome, PerfmodelError):
+        raise outcome
+    return outcome
+
+
+def narrowed(answer: Callable[[], Answer], check: Callable[[str, int], object]) -> Answer:
+    """The answer; an error of sizes names those that `check` lets pass."""
+    try:
+        return answer()
+    except SizeError as error:
+        raise error.those(check) from None
 
 
 def possible(asked: Iterable[Asked[Answer]]) -> list[Answer]:

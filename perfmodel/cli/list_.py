@@ -16,9 +16,9 @@ from perfmodel.cli.build import command
 from perfmodel.elements import ELEMENTS
 from perfmodel.fieldoption import FieldOption
 from perfmodel.operators.builtin import BUILT_IN
-from perfmodel.plaintext import opening
+from perfmodel.plaintext import listed, opening
 from perfmodel.render import Column, Report
-from perfmodel.render.report import listed, text
+from perfmodel.render.report import text
 from perfmodel.timing import stated
 from perfmodel.timing.architectures import ARCHITECTURES
 from perfmodel.timing.libraries import kernels

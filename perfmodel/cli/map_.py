@@ -89,7 +89,7 @@ def _fastest(case: Case, device: Device | None, asked: Asked, title: str) -> Rep
     if device is None:
         raise ProblemError("the fastest schedule needs a device: --device NAME")
     best = fastest(case, device, default())
-    names = {level.name: level.short for level in device.levels()}
+    names = device.level_names
     columns = [
         replace(each, header=names["hbm"]) if each.key == "hbm_bytes"
         else replace(each, show=lambda name: names.get(name, name)) if each.key == "limiter"

@@ -22,7 +22,7 @@ from perfmodel.errors import UnknownName
 from perfmodel.fieldoption import FieldOption
 from perfmodel.operators import Choice, Flag, Operator, Option, Size
 from perfmodel.operators.grid import Grid
-from perfmodel.render.report import listed
+from perfmodel.plaintext import listed
 from perfmodel.timing.libraries import implementations
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import groupby
@@ -17,10 +17,12 @@ from perfmodel.cli.arguments import CHART, ONE, Corrected, Machines
 from perfmodel.cli.build import Values, asking_for, command
 from perfmodel.cli.combining import Grid
 from perfmodel.cli.drawing import NUMBERS, Drawing
+from perfmodel.cli.leftout import Asked as Question
+from perfmodel.cli.leftout import answered, narrowed, settled
 from perfmodel.cli.networkoptions import NETWORK, SomeSystems, Zip
 from perfmodel.cli.output import PANEL, Shown, say
 from perfmodel.cli.progress import waiting
-from perfmodel.errors import PerfmodelError, ProblemError, SizeError
+from perfmodel.errors import ProblemError
 from perfmodel.fieldoption import STEP, FieldOption
 from perfmodel.hardware import Device, System, load
 from perfmodel.networks.flops import CONVENTIONS, USUAL
@@ -28,7 +30,7 @@ from perfmodel.networks.network import Network
 from perfmodel.render import steps as render
 from perfmodel.render.chart import Chart
 from perfmodel.render.page import Page
-from perfmodel.render.refused import all_of
+from perfmodel.render.refused import Refused
 from perfmodel.training.plan import Plan
 from perfmodel.training.result import Step
 from perfmodel.training.scaling import WAYS, scaled
@@ -79,6 +81,8 @@ class Asked(Corrected):
         str, FieldOption(PANEL, "NAME", ("--mfu",), single=True, names=tuple(CONVENTIONS))
     ] = USUAL
     """Convention of FLOPs for the MFU."""
+    by: Annotated[str, FieldOption(PANEL, "WHAT", single=True, names=render.BY)] = "class"
+    """Of one plan what has a line: classes of time and memory, or every operator or kernel."""
     plan: Annotated[str | None, FieldOption(PANEL, "auto", single=True, names=("auto",))] = None
     """Search every legal plan of --gpus devices and --global-batch: the fastest that fit."""
     fastest: Annotated[bool, FieldOption(PANEL)] = False
@@ -150,16 +154,17 @@ def train(asked: Asked, run: TrainingRun, values: Values, shown: Shown, drawing:
         {"device": asked.places(), "devices": list(asked.gpus), **given},
         asked.pairs,
     )
-    refused, sentences = list[tuple[str, str]](), list[str]()
+    several = len(grid) > 1 or asked.plan is not None or asked.scaling is not None
+    if several and asked.by != "class":
+        raise ProblemError(f"--by {asked.by} is of one plan; give one of each list")
+    refused: Refused = ()
+    sentences: list[str] = []
     if asked.plan is not None:
         steps, sentences = _search(asked, given)
     else:
         grid.check(MOST, "plans")
         with waiting("predicting plans"):
             steps, refused = _steps(asked, grid)
-    if not steps:
-        raise all_of(refused)
-    several = len(grid) > 1 or asked.plan is not None or asked.scaling is not None
     fits = any(step.memory.fits for step in steps)
     if asked.scaling:
         steps = plans.fastest(steps)
@@ -172,7 +177,7 @@ def train(asked: Asked, run: TrainingRun, values: Values, shown: Shown, drawing:
         report = render.several(steps, refused, asked.convention, costs, against)
         shown.emit(replace(report, notes=[*report.notes, *sentences]))
     else:
-        shown.emit(render.single(steps[0], asked.convention, costs))
+        shown.emit(render.single(steps[0], asked.convention, costs, asked.by))
     if not fits and not several:
         say(f"perfmodel: the plan {render.fit(steps[0])}")
     if not fits and asked.fastest:
@@ -199,6 +204,11 @@ def _module(asked: Asked, values: dict[str, list[Any]]) -> tuple[Asked, dict[str
     return replace(asked, network=network), {**values, "stack": stacks}
 
 
+def _machine(place: Device | System) -> tuple[Device, System | None]:
+    """The device of a place, and the system where one is named."""
+    return (load(place.device), place) if isinstance(place, System) else (place, None)
+
+
 def _search(asked: Asked, values: Mapping[str, list[Any]]) -> tuple[list[Step], list[str]]:
     """The fastest plans on each number of devices of each place, and how each search ended; to see
     how they scale, the fastest alone."""
@@ -218,8 +228,7 @@ def _search(asked: Asked, values: Mapping[str, list[Any]]) -> tuple[list[Step], 
     steps, sentences = list[Step](), list[str]()
     with waiting("searching plans"):
         for place in asked.places():
-            system = place if isinstance(place, System) else None
-            device = load(place.device) if isinstance(place, System) else place
+            device, system = _machine(place)
             for devices in asked.gpus:
                 result = planning.search(
                     asked.network, base, devices, asked.batch(devices) or 1, device, system, given,
@@ -233,46 +242,33 @@ def _search(asked: Asked, values: Mapping[str, list[Any]]) -> tuple[list[Step], 
     return steps, sentences
 
 
-def _steps(asked: Asked, grid: Grid) -> tuple[list[Step], list[tuple[str, str]]]:
-    """Steps of the plans; for each impossible plan, its label and the reason."""
+def _steps(asked: Asked, grid: Grid) -> tuple[list[Step], Refused]:
+    """Steps of the plans; for each impossible plan, its label and the reason. Raises as
+    `answered`."""
     from perfmodel.training.step import check
 
-    def planned(sizes: Mapping[str, Any]) -> Plan:
+    def fields_of(sizes: Mapping[str, Any]) -> dict[str, Any]:
         own = {name: value for name, value in sizes.items() if name != "device"}
-        return Plan.over(**{"global_batch": asked.batch(sizes["devices"]), **own})
-
-    def model(place: Device | System) -> tuple[Network, Device, System | None]:
-        if isinstance(place, System):
-            return asked.network, load(place.device), place
-        return asked.network, place, None
+        return {"global_batch": asked.batch(sizes["devices"]), **own}
 
     def checked(sizes: dict[str, Any], name: str, size: int) -> None:
         """Raise `PerfmodelError` where a plan with another size is impossible too."""
-        if name not in (*Plan.__dataclass_fields__, "devices", "global_batch"):
-            return  # a size that follows from others, such as micro-batches
-        network, device, system = model(sizes["device"])
-        check(network, planned({**sizes, name: size}), device, system)
+        if name in (*Plan.__dataclass_fields__, "devices", "global_batch"):
+            plan = Plan.over(**fields_of({**sizes, name: size}))
+            check(asked.network, plan, *_machine(sizes["device"]))
 
-    steps: list[Step] = []
-    refused: list[tuple[str, str]] = []
-    for place, group in groupby(grid, key=itemgetter("device")):
-        outcomes: list[tuple[dict[str, Any], Plan | PerfmodelError]] = []
-        for sizes in group:
-            try:
-                outcomes.append((sizes, planned(sizes)))
-            except PerfmodelError as error:
-                outcomes.append((sizes, error))
-        ready = [plan for _, plan in outcomes if isinstance(plan, Plan)]
-        answers = iter(plans.steps(model(place), ready, dask=asked.dask))
-        for sizes, plan in outcomes:
-            answer = next(answers) if isinstance(plan, Plan) else plan
-            if isinstance(answer, SizeError):
-                answer = answer.those(partial(checked, sizes))
-            if isinstance(answer, Step):
-                steps.append(answer)
-            else:
-                refused.append((grid.label(sizes), str(answer)))
-    return steps, refused
+    def questions() -> Iterator[Question[Step]]:
+        for place, group in groupby(grid, key=itemgetter("device")):
+            cases = list(group)
+            model = asked.network, *_machine(place)
+            outcomes = plans.steps(model, list(map(fields_of, cases)), dask=asked.dask)
+            for sizes, outcome in zip(cases, outcomes, strict=True):
+                yield (
+                    grid.label(sizes),
+                    partial(narrowed, partial(settled, outcome), partial(checked, sizes)),
+                )
+
+    return answered(questions())
 
 
 def _chart(asked: Asked, steps: list[Step], several: bool, page: Page) -> Chart:

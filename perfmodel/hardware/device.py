@@ -298,6 +298,11 @@ class Device:
         """The level with that name; None where the spec has none."""
         return next((found for found in self._levels if found.name == name), None)
 
+    @property
+    def level_names(self) -> dict[str, str]:
+        """Names of the levels in tables: `Level.short` by name."""
+        return {level.name: level.short for level in self._levels}
+
     def scaled(self, **factors: float) -> Device:
         """A what-if copy with some quantities multiplied; see `perfmodel.hardware.scaling`."""
         from perfmodel.hardware.scaling import scaled

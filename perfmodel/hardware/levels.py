@@ -9,7 +9,7 @@ listed where the spec has its block; values that the spec lacks are None.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Literal
 
 from perfmodel.frozen import dataclass
@@ -86,14 +86,22 @@ def levels(device: Device) -> tuple[Level, ...]:
     return (*_device_levels(device), *_links(device))
 
 
-def together(names: Iterable[str], otherwise: str) -> str:
-    """One name for a level of several devices: HBM for HBM2e and HBM3, else `otherwise`."""
-    labels = set(names)
+def together(names: Iterable[tuple[str, str]], generic: Mapping[str, str]) -> dict[str, str]:
+    """One name for each level of several devices, from pairs of a level and its name on one: HBM
+    for HBM2e and HBM3, else the `generic` one, else the level."""
+    labels: dict[str, set[str]] = {}
+    for level, name in names:
+        labels.setdefault(level, set()).add(name)
+    return {level: _common(own) or generic.get(level, level) for level, own in labels.items()}
+
+
+def _common(labels: set[str]) -> str:
+    """The name, or the family that all names begin with; empty without one."""
     if len(labels) == 1:
-        return labels.pop()
+        return next(iter(labels))
     families = {match[0] if (match := re.match(r"[A-Z]+", name)) else "" for name in labels}
     family = families.pop() if len(families) == 1 else ""
-    return family if len(family) > 2 else otherwise
+    return family if len(family) > 2 else ""
 
 
 def _device_levels(device: Device) -> Iterator[Level]:

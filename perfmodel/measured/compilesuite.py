@@ -16,6 +16,7 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from perfmodel.errors import ProblemError, UnknownName
@@ -45,8 +46,8 @@ class Outcome:
     request: Request
     """The request."""
     status: str
-    """`compiled`, `unfit` (too much on-chip memory), `refused` (the target lacks the instruction,
-    as for 8-bit floats before sm_89) or `failed`."""
+    """`compiled`, `unfit` (too much on-chip memory), `refused` (8-bit floats before sm_89, and what
+    the kernel has no menu for) or `failed`."""
     reason: str = ""
     """Why it was not compiled."""
     facts: tuple[LaunchFacts, ...] = ()
@@ -139,8 +140,16 @@ def outcome(request: Request, made: CompiledKernel | CompileError) -> Outcome:
     arrays = request.kernel.arrays(request.problem, request.config)
     eight_bits = any(array.dtype == "fp8" for array in arrays)
     old = request.target.nvidia and int(request.target.arch) < 89
-    status = "refused" if eight_bits and old else "failed"
+    status = "refused" if (eight_bits and old) or not _has_menu(request) else "failed"
     return Outcome(request, status, str(made), _failure_rows(request, REFUSED, str(made)))
+
+
+def _has_menu(request: Request) -> bool:
+    """Whether the kernel has configs for the problem on the target, and does not say why not."""
+    units = int(load(request.target.device).units)
+    with suppress(ProblemError):
+        return bool(request.kernel.menu(request.problem, request.target.name, units))
+    return False
 
 
 def _failure_rows(request: Request, status: str, reason: str) -> tuple[LaunchFacts, ...]:

@@ -39,8 +39,23 @@ leaves larger ones to all-to-all."""
 
 def sends(stack: Stack, system: System, one: Exchanged) -> bool:
     """Whether kernels of the stack's dispatcher run an exchange, and not the library's."""
+    return one.router is not None and _serves(stack, system)
+
+
+def _serves(stack: Stack, system: System) -> bool:
+    """Whether the stack has a dispatcher that runs on nodes of the system."""
     joined = system.levels[0].medium == "fabric" and system.node_devices <= PEERS
-    return one.router is not None and bool(stack.dispatchers) and joined
+    return bool(stack.dispatchers) and joined
+
+
+def occupied_share(stack: Stack, system: System) -> float | None:
+    """Share of a device's units on which the stack's dispatcher runs; None where the library's
+    exchange runs."""
+    if not _serves(stack, system):
+        return None
+    sending = kernel_facts(f"{stack.dispatchers[-1]}-dispatch").sending
+    units = load_device(system.device).units
+    return (sending.units or units) / units
 
 
 def exchange_ends(

@@ -294,7 +294,8 @@ class Network:
     family: str = ""
     """Family of the code: bert, gpt2, llama, ..."""
     weights: str = ""
-    """Format of the released checkpoint's weights, where it is narrower than 16 bits: mxfp4."""
+    """Format of the released checkpoint's weights, where it is narrower than 16 bits: mxfp4,
+    fp8_block."""
     about: str = ""
     """One-line description."""
     source: str = ""

@@ -91,6 +91,9 @@ class Stack:
     """Chunks of tokens whose logits are widened to fp32 in memory one after another; 0: none is."""
     tiles: int = 1
     """Tiles in which a product sends its rows to the devices that share it, or receives them."""
+    gathers_context: bool = False
+    """Whether devices that split a sequence gather all keys and values before attention, in place
+    of a ring beside it."""
     sends_beside: bool = False
     """Whether the devices of a layer add up a product's gradient of its input beside the gradient
     of its weights, and gather an input again beside the former."""
@@ -103,6 +106,8 @@ class Stack:
     gathers_again: bool = False
     """Whether ZeRO 3 gathers a layer's weights for its recomputation, and again for its backward
     pass."""
+    keeps_weights: bool = False
+    """Whether ZeRO 3 in a pipeline keeps gathered weights until the step's last backward pass."""
     one_adapter: bool = False
     """Whether weights in shards (ZeRO 3) enter a node through one adapter."""
     zero: int = 0

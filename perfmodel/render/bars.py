@@ -10,22 +10,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from perfmodel.quantities import shown
-from perfmodel.render.chart import Chart
-from perfmodel.render.page import Page
-from perfmodel.render.spans import Lane, Span, Spans, spans_chart
+from perfmodel.render.page import COLOURS
+from perfmodel.render.spans import Lane, Span, Spans
 
 _MOST = 1e60  # what is larger is no time or size, and too large for an axis
-_CYCLE = ("blue", "vermilion", "green", "ochre", "purple", "sky", "ink")
 _COLOURED = 6  # number of pieces with a colour
 _ROW = 0.5  # inches of a bar and its label
 
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar: lengths by name, in the order of their sum over all bars."""
+    """One bar: lengths by name."""
 
     label: str
-    """Text above the bar."""
+    """Text above it."""
     lengths: Mapping[str, float]
     """The length of each piece."""
     low: float | None = None
@@ -51,51 +49,29 @@ class Bar:
         return sum(value for value in self.lengths.values() if value > 0)
 
 
-@dataclass(frozen=True)
-class Bars:
-    """Stacked bars on one scale. With several `views` a page offers a choice."""
-
-    title: str
-    """What is shown."""
-    kind: str
-    """Kind of the lengths, as in `quantities`."""
-    views: Mapping[str, Sequence[Bar]]
-    """Bars by the name of the view."""
-    limit_name: str = "limit"
-    """Name of the bars' limit."""
-    ranked: bool = True
-    """Whether lengths are sorted by their sum over all bars, longest first; else as given."""
-
-    def names(self, bars: Sequence[Bar]) -> list[str]:
-        """Names of the pieces in their order in a bar."""
-        sums: dict[str, float] = {}
-        for bar in bars:
-            for name, value in bar.lengths.items():
-                if value > 0:
-                    sums[name] = sums.get(name, 0.0) + value
-        return sorted(sums, key=lambda name: -sums[name]) if self.ranked else list(sums)
-
-
-def bars_chart(
-    bars: Bars, view: str = "", *, sentence: str = "", page: Page | None = None
-) -> Chart:
-    """The bars of one view, the first by default. Its rows are the pieces."""
-    each = bars.views[view or next(iter(bars.views))]
-    names = bars.names(each)
+def stacked(
+    title: str, kind: str, bars: Sequence[Bar], limit_name: str = "limit", *, ranked: bool = True
+) -> Spans:
+    """Bars of lengths of that kind as lanes: the longest pieces over all bars first, or with
+    `ranked` off as they are given."""
+    sums: dict[str, float] = {}
+    for bar in bars:
+        for name, value in bar.lengths.items():
+            if value > 0:
+                sums[name] = sums.get(name, 0.0) + value
+    names = sorted(sums, key=lambda name: -sums[name]) if ranked else list(sums)
     own = names if len(names) <= _COLOURED + 1 else names[:_COLOURED]
-    colours = dict(zip(own, _CYCLE, strict=False)) | dict.fromkeys(names[len(own) :], "grey")
     rest = names[len(own) :]
+    colours = dict(zip(own, COLOURS, strict=False)) | dict.fromkeys(rest, "grey")
     keys = {name: name for name in own} | {name: f"{len(rest)} more" for name in rest[:1]}
-    spans = Spans(
-        bars.title, bars.kind, [_lane(bars, bar, names) for bar in each], colours, keys,
-        beside=False, limit_name=bars.limit_name, inches=_ROW,
-    )  # fmt: skip
-    return spans_chart(spans, sentence=sentence, page=page)
+    lanes = [_lane(bar, names, kind, limit_name) for bar in bars]
+    return Spans(title, kind, lanes, colours, keys, beside=False, limit_name=limit_name,
+                 inches=_ROW)  # fmt: skip
 
 
-def _lane(bars: Bars, bar: Bar, names: Sequence[str]) -> Lane:
+def _lane(bar: Bar, names: Sequence[str], kind: str, limit_name: str) -> Lane:
     """A bar with its sum and its note, its range and its limit."""
-    kind, left = bars.kind, 0.0
+    left = 0.0
     note = ", ".join(filter(None, [shown(bar.total, kind), bar.note]))
     ends = (bar.low, bar.high) if bar.low and bar.high else None
     spans = []
@@ -106,7 +82,7 @@ def _lane(bars: Bars, bar: Bar, names: Sequence[str]) -> Lane:
         row = {"title": f"{bar.label}: {name}", "length": shown(value, kind),
                "share": value / bar.total, "sum": note}  # fmt: skip
         row |= {"range": " to ".join(shown(end, kind) for end in ends)} if ends else {}
-        row |= {bars.limit_name: shown(bar.limit, kind)} if bar.limit else {}
+        row |= {limit_name: shown(bar.limit, kind)} if bar.limit else {}
         spans.append(Span(left, left + value, name, row, name))
         left += value
     return Lane(bar.label, spans, note, ends, bar.limit)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from perfmodel.render.report import listed
+from perfmodel.plaintext import listed
 from perfmodel.units import seconds
 
 _MOST = 34  # limit on the characters of a list

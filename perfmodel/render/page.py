@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib.resources import as_file, files
+from typing import Any
 
 from perfmodel.errors import ProblemError, UnknownName
 
@@ -128,10 +129,7 @@ class Palette:
     @property
     def cycle(self) -> tuple[str, ...]:
         """Colours of groups, in order."""
-        return (
-            *(self.blue, self.vermilion, self.green, self.ochre),
-            *(self.purple, self.sky, self.ink, self.grey),
-        )
+        return tuple(getattr(self, name) for name in COLOURS)
 
     def look(self, i: int) -> tuple[str, str]:
         """Colour and shape of series `i`; nine shapes and eight colours, so that 72 differ."""
@@ -153,26 +151,19 @@ class Palette:
         return 0.8125 * self.body
 
 
+COLOURS = tuple(each.name for each in fields(Palette)[:8])
+"""Names of the colours of groups, in order."""
+
+
 def palette() -> Palette:
     """The palette of the active style."""
     from matplotlib import rcParams
 
-    cycle = [_hex(value) for value in rcParams["axes.prop_cycle"].by_key()["color"]]
-    blue, vermilion, green, ochre, purple, sky, ink, grey = cycle[:8]
-    return Palette(
-        blue=blue,
-        vermilion=vermilion,
-        green=green,
-        ochre=ochre,
-        purple=purple,
-        sky=sky,
-        ink=ink,
-        grey=grey,
-        ground=_hex(rcParams["figure.facecolor"]),
-        faint=_hex(rcParams["grid.color"]),
-        body=float(rcParams["font.size"]),
-        line=float(rcParams["lines.linewidth"]),
-    )
+    colours = [each["color"] for each in rcParams["axes.prop_cycle"]][: len(COLOURS)]
+    colours += [rcParams["figure.facecolor"], rcParams["grid.color"]]
+    sizes = (float(rcParams[key]) for key in ("font.size", "lines.linewidth"))
+    values: list[Any] = [*map(_hex, colours), *sizes]
+    return Palette(*values)
 
 
 def _hex(colour: str) -> str:

@@ -139,17 +139,8 @@ def _limiter_colour(row: Row) -> str:
     return "cyan" if limiter in (*row["levels"], "shared") else "yellow"
 
 
-def _headers(rows: Sequence[Row]) -> dict[str, str]:
-    """Headers of the memory levels: their names on the devices shown."""
-    names: dict[str, list[str]] = {}
-    for row in rows:
-        for level, name in row["levels"].items():
-            names.setdefault(level, []).append(name)
-    return {level: together(titles, _GENERIC.get(level, level)) for level, titles in names.items()}
-
-
 def _summary(examples: Sequence[Row]) -> list[Column]:
-    names = _headers(examples)
+    names = together((item for row in examples for item in row["levels"].items()), _GENERIC)
     levels = ["hbm", *(name for name in names if name not in OWN)]
     return [
         Column("time", lambda row: row["time_us"], micros, style=lambda row: "bold"),

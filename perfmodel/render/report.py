@@ -50,16 +50,6 @@ class Report:
         return [column for column in self.columns if column.visible(rows)]
 
 
-def listed(items: Sequence[str], most: int) -> str:
-    """As many items as fit into `most` characters, at least one; then the total number."""
-    line = ", ".join(items)
-    count = len(items)
-    while len(line) > most and count > 1:
-        count -= 1
-        line = ", ".join([*items[:count], f"... ({len(items)})"])
-    return line
-
-
 def micros(value: float) -> str:
     """Microseconds with a suitable prefix: 1234 gives "1.23 ms"."""
     return seconds(value / 1e6)
@@ -87,5 +77,5 @@ def on_device(names: Iterable[str]) -> str:
     return f" on {devices.pop()}" if len(devices) == 1 else ""
 
 
-__all__ = ["Column", "Report", "Row", "assumed", "binary", "listed", "micros",
+__all__ = ["Column", "Report", "Row", "assumed", "binary", "micros",
            "on_device", "quantity", "ratio", "span", "text"]  # fmt: skip

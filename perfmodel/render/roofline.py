@@ -17,12 +17,11 @@ from dataclasses import replace
 from typing import Any
 
 from perfmodel.errors import ProblemError
-from perfmodel.hardware.levels import together
 from perfmodel.render.chart import Chart
 from perfmodel.render.dots import WARNING, Dots, Line, Look, Panel, dots_chart
 from perfmodel.render.page import Page, Palette
 from perfmodel.render.report import Row
-from perfmodel.render.roofs import GENERIC, Kernel, Roof, Roofs
+from perfmodel.render.roofs import Kernel, Roof, Roofs, level_names
 from perfmodel.timing.roofline import ridge_point
 from perfmodel.units import si
 
@@ -232,16 +231,13 @@ def _handles(devices: Sequence[Roofs], kernels: Sequence[Kernel], palette: Palet
     """Legend: line and mark of each level; hollow for predicted, filled for measured."""
     from matplotlib.lines import Line2D
 
-    names: dict[str, set[str]] = {}
-    for device in devices:
-        for level, roof in device.levels.items():
-            names.setdefault(level, set()).add(roof.name)
+    names = level_names(devices)
     handles = [
         Line2D(
             [], [], color=(colour := getattr(palette, look.colour)), linestyle=look.dashes,
             marker=look.marker, markersize=0.87 * look.size * palette.scale,
             markerfacecolor=palette.ground, markeredgecolor=colour,
-            label=together(names[level], GENERIC.get(level, level)),
+            label=names[level],
         )
         for level, look in LOOKS.items() if level in names
     ]  # fmt: skip

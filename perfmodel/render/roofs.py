@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.hardware import Device
+from perfmodel.hardware.levels import together
 from perfmodel.prediction import Prediction
 from perfmodel.timing.roofline import attainable
 
@@ -181,6 +182,12 @@ class Roofs:
         if not near or max(ratios) > 1.1 * min(ratios):
             return None
         return Roof("special functions at", value, "FLOP/s", "special")
+
+
+def level_names(devices: Iterable[Roofs]) -> dict[str, str]:
+    """A name for each level that is drawn of some device."""
+    own = ((level, roof.name) for device in devices for level, roof in device.levels.items())
+    return together(own, GENERIC)
 
 
 def roofs(device: Device, dtypes: Sequence[str], levels: Sequence[str] = LEVELS) -> Roofs:

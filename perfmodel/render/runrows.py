@@ -6,11 +6,12 @@ Columns whose value is the same in every row stand above the table.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from perfmodel.columns import SOME
 from perfmodel.render.report import Column, Report, Row, micros, text
+from perfmodel.validation.judging import plain_lines
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,7 +43,7 @@ def report(table: pd.DataFrame, fields: Fields, case: Iterable[str], *, micro: b
     rest = len(table) - len(excerpt)
     return Report(
         "runs",
-        [_row(row) for row in excerpt.to_dict("records")],
+        plain_lines(excerpt),
         [
             Column("row", "row"),
             *(text(name, name) for name in varying),
@@ -61,10 +62,3 @@ def report(table: pd.DataFrame, fields: Fields, case: Iterable[str], *, micro: b
 
 def _blank(column: pd.Series[Any]) -> pd.Series[bool]:
     return column.isna() | (column.astype("str") == "")
-
-
-def _row(row: Mapping[Hashable, Any]) -> dict[str, Any]:
-    """A row with None for each missing value."""
-    return {
-        str(name): None if value is None or value != value else value for name, value in row.items()
-    }

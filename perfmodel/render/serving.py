@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from perfmodel.columns import DIFFERS, SOME, columns_of, row_of, text
+from perfmodel import published
+from perfmodel.columns import DIFFERS, columns_of, row_of
 from perfmodel.errors import ProblemError
 from perfmodel.render.refused import Refused, head, lines
 from perfmodel.render.report import Column, Report, Row, binary, ratio
@@ -19,7 +20,8 @@ from perfmodel.serving.cachememory import (
     token_bytes,
 )
 from perfmodel.serving.deployment import Deployment
-from perfmodel.serving.queue.outcome import STATISTICS, Outcome
+from perfmodel.serving.publishedruns import nearest
+from perfmodel.serving.queue.outcome import Outcome
 from perfmodel.serving.search import Demand, Miss, Option
 from perfmodel.serving.served import Served
 from perfmodel.serving.speculative import Speculation
@@ -39,6 +41,7 @@ def report(loads: Sequence[Served], refused: Refused = (), *, terms: bool) -> Re
     Values that all rows share are in the title. Classes below a hundredth of the time have no
     column.
     """
+    loads = [replace(load, nearest=nearest(load)) for load in loads]
     rows = [_row(load, terms=terms) for load in loads]
     columns = [
         replace(column, header=size_name(loads)) if column.key == "size" else column
@@ -49,7 +52,8 @@ def report(loads: Sequence[Served], refused: Refused = (), *, terms: bool) -> Re
         key = f"token_{kind}_ms"
         if any(row.get(key, 0.0) >= 0.01 * row["tpot_ms"] for row in rows):
             columns.append(Column(kind, key, ratio))
-    return _report("loads", rows, columns, _notes(loads, terms=terms), refused)
+    notes = [*_notes(loads, terms=terms), *published.sentences(load.nearest for load in loads)]
+    return _report("loads", rows, columns, notes, refused)
 
 
 def _row(load: Served, *, terms: bool) -> Row:
@@ -166,80 +170,30 @@ def simulated(
     refused: Refused,
 ) -> Report:
     """A line a simulation: latencies with their quantiles, rates, and what meets the targets."""
-    rows = [_simulated_row(plan, size, outcome, targets) for plan, size, outcome in answers]
-    own = [c for c in _SIMULATED if targets.given or c.header not in ("in targets", "goodput/s")]
-    sizes = [Column(_SIZES[kind], "size")] if kind in _SIZES else []
+    rows: list[Row] = []
+    for plan, size, outcome in answers:
+        share = outcome.good_share(targets)
+        rows.append({
+            **plan.as_dict(), "size": size, **outcome.as_dict(),
+            "output_tokens_per_s_per_device": outcome.output_tokens_per_s / plan.devices,
+            "good_share": share, "goodput_per_s": share * outcome.requests_per_s,
+        })  # fmt: skip
+    columns = [*_DEPLOYMENT, *([Column(_SIZES[kind], "size")] if kind in _SIZES else [])]
+    columns += columns_of(Outcome)
     notes = [
         "TTFT, TPOT, E2E: mean (p50 p90 p99) of the requests; loads without --requests have ranges",
     ]
     if targets.given:
+        columns[-3:-3] = Column("in targets", "good_share"), Column("goodput/s", "goodput_per_s")
         notes += ["in targets: share of requests that meet them; goodput: those of a second"]
     notes += ["cache: largest share that requests held at once"]
     suffix = f", {rows[0]['requests']:,} requests"
-    return _report("simulations", rows, [*_DEPLOYMENT, *sizes, *own], notes, refused, suffix)
-
-
-def _simulated_row(plan: Deployment, size: float, outcome: Outcome, targets: Targets) -> Row:
-    arrivals, share = outcome.arrivals, outcome.good_share(targets)
-    units = {"ttft": ("ms", 1e3), "tpot": ("ms", 1e3), "e2e": ("s", 1.0)}
-    return {
-        **plan.as_dict(), "size": size, "requests": len(arrivals),
-        "isl": round(float(arrivals.inputs.mean())), "osl": round(float(arrivals.outputs.mean())),
-        **{
-            f"{metric}_{unit}_{name}": outcome.statistic(metric, name) * scale
-            for metric, (unit, scale) in units.items() for name in STATISTICS
-        },
-        "requests_per_s": outcome.requests_per_s,
-        "output_tokens_per_s": outcome.output_tokens_per_s,
-        "output_tokens_per_s_per_device": outcome.output_tokens_per_s / plan.devices,
-        "good_share": share, "goodput_per_s": share * outcome.requests_per_s,
-        "cached_share": outcome.hit_share, "preemptions": outcome.preemptions,
-        "fullest": outcome.fullest,
-    }  # fmt: skip
-
-
-def _quantiles(header: str, key: str) -> Column:
-    def cell(row: Row) -> str:
-        mean, *quantiles = (ratio(row[f"{key}_{name}"]) for name in STATISTICS)
-        return f"{mean} ({' '.join(quantiles)})"
-
-    return Column(header, cell)
-
-
-def _any(key: str) -> Callable[[Sequence[Row]], bool]:
-    return lambda rows: any(row[key] for row in rows)
-
-
-_SIMULATED = (
-    Column("isl", "isl", when=DIFFERS),
-    Column("osl", "osl", when=DIFFERS),
-    _quantiles("TTFT ms", "ttft_ms"),
-    _quantiles("TPOT ms", "tpot_ms"),
-    _quantiles("E2E s", "e2e_s"),
-    Column("tokens/s", "output_tokens_per_s", rank=2),
-    Column("in targets", "good_share"),
-    Column("goodput/s", "goodput_per_s"),
-    Column("prefix hits", "cached_share", when=_any("cached_share"), rank=3),
-    Column("preemptions", "preemptions", when=_any("preemptions")),
-    Column("cache", "fullest", "percent", rank=3),
-)
+    return _report("simulations", rows, columns, notes, refused, suffix)
 
 
 _BEST = 6
 """Plans that a search shows, beside the best of each device."""
 _LATENCIES = [column for column in columns_of(Served) if column.header in ("TTFT ms", "TPOT ms")]
-_OPTION = (
-    *_DEPLOYMENT,
-    Column("copies", "copies"),
-    Column("devices", "devices", rank=2),
-    Column("users", "size"),
-    *_LATENCIES,
-    Column("tokens/s", "output_tokens_per_s", rank=3),
-    Column("a device", "output_tokens_per_s_per_device"),
-    Column("dollars/M", "dollars_per_million_tokens", "{:,.3g}", when=SOME),
-    Column("tokens/J", "output_tokens_per_joule", ratio, rank=4),
-    text("stop", "stops_at", rank=1),
-)
 
 
 def options(
@@ -250,10 +204,16 @@ def options(
     best = [o for i, o in enumerate(plans) if i < _BEST or any(o is first for first in firsts)]
     if not best:
         raise ProblemError(f"no plan meets the targets on {gpus} devices: {_nearest(misses)}")
-    rows = [_option_row(option) for option in best]
-    least = demand.users or demand.rate
-    ranks = {"devices": 0, "copies": 2} if least else {}
-    columns = [replace(c, rank=ranks.get(c.header, c.rank)) for c in _OPTION]
+    served = [replace(option.served, nearest=nearest(option.served)) for option in best]
+    rows = [
+        {**load.as_dict(), **option.as_dict()} for option, load in zip(best, served, strict=True)
+    ]
+    ranks = {"devices": 0, "copies": 2} if demand.users or demand.rate else {}
+    copies, devices, *rates = (
+        replace(each, rank=ranks.get(each.key, each.rank)) for each in columns_of(Option)
+    )
+    users = Column("users", "size")
+    columns = [*_DEPLOYMENT, copies, devices, users, *_LATENCIES, *rates]
     notes = [
         f"{count:,} deployments of {len(plans) + len(misses):,} plans; users, TTFT and TPOT: of a "
         "copy, with 80 % ranges; stop: what more users would break",
@@ -263,6 +223,7 @@ def options(
         notes += ["pools: copies that only run prompts, with their shards, and those for tokens"]
     notes += [f"next: {_nearest(misses)}"] if misses else []
     notes += [f"best: {best[0].launch}"] if best[0].launch else []
+    notes += published.sentences([served[0].nearest])
     limits = (("TTFT", demand.targets.ttft), ("TPOT", demand.targets.tpot))
     words = [f", {name} {ratio(limit * 1e3)} ms" for name, limit in limits if limit]
     suffix = f", isl {demand.isl}, osl {demand.osl}, {gpus} devices at most{''.join(words)}"
@@ -276,18 +237,6 @@ def _nearest(misses: Sequence[Miss]) -> str:
     sizes = [f"{name} {row[name]}" for name in ("tensor", "pipeline", "expert", "data")]
     words = [size for size in sizes if not size.endswith(" 1")]
     return ", ".join([plan.device.slug, plan.weights, *words]) + f": {reason}"
-
-
-def _option_row(option: Option) -> Row:
-    return {
-        **option.served.as_dict(), "copies": option.copies, "devices": option.devices,
-        "requests_per_s": option.requests_per_s,
-        "output_tokens_per_s": option.output_tokens_per_s,
-        "output_tokens_per_s_per_device": option.per_device,
-        "dollars_per_million_tokens": option.dollars_per_million_tokens,
-        "output_tokens_per_joule": option.tokens_per_joule,
-        "stops_at": option.stops, "launch": option.launch,
-    }  # fmt: skip
 
 
 def _report(

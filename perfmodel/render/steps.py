@@ -7,25 +7,29 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from perfmodel import published
 from perfmodel.columns import DIFFERS, columns_of
 from perfmodel.networks.expand import parameter_count
 from perfmodel.networks.finetuning import FineTuning
 from perfmodel.networks.loads import Loads
-from perfmodel.render.bars import Bar, Bars, bars_chart
+from perfmodel.render import trees
+from perfmodel.render.bars import Bar, stacked
 from perfmodel.render.chart import Chart
 from perfmodel.render.page import Page
 from perfmodel.render.refused import Refused, lines
 from perfmodel.render.refused import head as refused_head
 from perfmodel.render.report import Column, Report, Row, binary, micros, on_device, text
+from perfmodel.render.spans import spans_chart
 from perfmodel.training.plan import Plan
 from perfmodel.training.planning import Found
+from perfmodel.training.publishedsteps import nearest
 from perfmodel.training.result import Step
 from perfmodel.training.scaling import CAUSES, Scaled
 from perfmodel.training.trainingrun import RunCost
 
 _AXES = (
-    "tensor", "pipeline", "chunks", "data", "context", "expert", "expert_tensor", "zero",
-    "lora", "micro_batch", "offload", "recompute",
+    "tensor", "pipeline", "chunks", "schedule", "data", "context", "expert", "expert_tensor",
+    "zero", "reshard", "lora", "micro_batch", "offload", "recompute",
 )  # fmt: skip
 """Fields of a plan that a grid varies."""
 _FOLLOWING = ("data", "global_batch")
@@ -40,13 +44,25 @@ def _axis(name: str) -> Column:
     """A column for a field that distinguishes plans."""
     path = f"plan.{name}" if name in _AXES else name
     rank = 2 if name in _FOLLOWING else 0
-    number = name not in ("offload", "recompute")
+    number = name not in ("schedule", "reshard", "offload", "recompute")
     return Column(name.replace("_", "-"), path, "{}", number, rank=rank, when=DIFFERS)
 
 
-def single(step: Step, convention: str, costs: Sequence[RunCost] = ()) -> Report:
-    """One step: a line for each class, then a line for each kind of memory; and what a run of such
-    steps costs."""
+_PLAN = tuple(map(_axis, ("devices", *_AXES[:-1], "global_batch", _AXES[-1])))
+"""The columns of a plan."""
+BY = ("class", "operator", "kernel")
+"""What a line of one step is for."""
+
+
+def single(step: Step, convention: str, costs: Sequence[RunCost] = (), by: str = "class") -> Report:
+    """One step and what a run of such steps costs: a line for each class and then for each kind of
+    memory, or one for each operator or kernel of the busiest stage (`by`)."""
+    title = _title([step], step.as_dict())
+    sentences = [*notes(step, convention), *map(spent, costs)]
+    sentences += published.sentences([nearest(step)])
+    if step.tree is not None and by != "class":
+        report = trees.report([step.tree], by, "steps")
+        return replace(report, title=title, notes=sentences)
     times = dict(sorted(step.classes.items(), key=lambda item: -item[1]))
     memory = step.memory
     sizes = {**memory.lines, "device": memory.peak_bytes}
@@ -75,25 +91,28 @@ def single(step: Step, convention: str, costs: Sequence[RunCost] = ()) -> Report
         "step",
         rows,
         columns,
-        title(step),
-        notes=[*notes(step, convention), *map(spent, costs)],
+        title,
+        notes=sentences,
         examples=rows,
     )
 
 
-def title(step: Step) -> str:
-    """Network, device and plan on one line."""
-    plan = step.plan
-    axes = ("tensor", "pipeline", "chunks", "data", "context", "expert", "expert_tensor", "lora")
-    sizes = {name: getattr(plan, name) for name in axes if getattr(plan, name) != _USUAL[name]}
-    layout = "".join(f"{name.replace('_', '-')}={size} " for name, size in sizes.items())
-    return (
-        f"{step.network.name} on {plan.devices:,} x {step.device}: "
-        f"{layout}seq={plan.seq} micro-batch={plan.micro_batch} "
-        f"global-batch={plan.global_batch} recompute={plan.recompute} zero={plan.zero} "
-        f"{'offload=optimiser ' if plan.offloads else ''}"
-        f"dtype={plan.dtype} stack={plan.stack}{_tuning(plan)}"
-    )
+def _title(steps: Sequence[Step], row: Row, varying: Sequence[Column] = ()) -> str:
+    """Network, device, and the fields that all plans share: those of the `row` of one that are not
+    as usual, and some always."""
+    plan = steps[0].plan
+    common = [
+        f"{axis.header}={axis.value(row)}"
+        for axis in _PLAN
+        if axis not in varying
+        and (
+            axis.header in _ALWAYS
+            or axis.value(row) not in (None, _USUAL.get(axis.header.replace("-", "_"), 1))
+        )
+    ]
+    fields = " ".join([*common, f"seq={plan.seq}", f"dtype={plan.dtype}", f"stack={plan.stack}"])
+    devices = on_device(step.device for step in steps)
+    return f"{steps[0].network.name}{devices}: {fields}{_tuning(plan)}"
 
 
 def _tuning(plan: Plan) -> str:
@@ -199,12 +218,12 @@ def several(
     `against` has how each scales. A single plan has the notes of its own. Impossible plans are
     listed below, with numbers that would work.
     """
-    axes = [_axis(name) for name in ("devices", *_AXES[:-1], "global_batch", _AXES[-1])]
     own = [column for column in columns_of(Step) if column.header != "network"]
     (device,) = (column for column in own if column.header == "device")
     own.remove(device)
     mfu = Column(f"MFU ({convention})", f"mfu.{convention}", "percent", rank=1)
     own.insert(1 + [column.key for column in own].index("tokens_per_s_per_device"), mfu)
+    steps = [replace(step, nearest=nearest(step)) for step in steps]
     rows = [step.as_dict() for step in steps]
     if against:
         rows = [{**row, **each.as_dict()} for row, each in zip(rows, against, strict=True)]
@@ -224,22 +243,10 @@ def several(
     sentences = notes(steps[0], convention) if len(steps) == 1 else []
     if against:
         sentences = ["efficiency and what causes take of it add up to 100 %; below 0 is won"]
-    report = Report("steps", rows, [device, *axes, *own], head=refused_head(refused, "plan"),
+    sentences += published.sentences(step.nearest for step in steps)
+    report = Report("steps", rows, [device, *_PLAN, *own], head=refused_head(refused, "plan"),
                     notes=[*sentences, *lines(refused)], examples=rows)  # fmt: skip
-    plan = steps[0].plan
-    common = [
-        f"{axis.header}={axis.value(rows[0])}"
-        for axis in axes
-        if axis not in report.visible
-        and (
-            axis.header in _ALWAYS
-            or axis.value(rows[0]) not in (None, _USUAL.get(axis.header.replace("-", "_"), 1))
-        )
-    ]
-    fields = " ".join([*common, f"seq={plan.seq}", f"dtype={plan.dtype}", f"stack={plan.stack}"])
-    fields += _tuning(plan)
-    title = f"{steps[0].network.name}{on_device(step.device for step in steps)}: {fields}"
-    return replace(report, title=title)
+    return replace(report, title=_title(steps, rows[0], report.visible))
 
 
 def _lost(share: float) -> str:
@@ -266,4 +273,4 @@ def scaling_chart(
         for step, each in zip(steps, against, strict=True)
     ]
     title = f"{steps[0].network.name}: shares of a step, {way} scaling"
-    return bars_chart(Bars(title, "percent", {"": bars}, ranked=False), page=page)
+    return spans_chart(stacked(title, "percent", bars, ranked=False), page=page)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from perfmodel.quantities import header_of, kind_of, shown
-from perfmodel.render.page import MARKERS, Page, styled
+from perfmodel.render.page import COLOURS, MARKERS, Page, styled
 from perfmodel.render.report import Row
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ _SVG, _LINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 _HREF = f"{{{_LINK}}}href"
 _OWN = re.compile(r"[a-z]+(-.*)?", re.DOTALL)  # ids that charts give; Matplotlib's have digits
 _NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
-_COLOURS = ("blue", "vermilion", "green", "ochre", "purple", "sky", "ink", "grey")
 _SIZE = 4.2  # points of the shapes that a page defines
 _PLAIN = ("fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "fill-opacity",
           "stroke-opacity", "text-anchor")  # fmt: skip
@@ -235,7 +234,7 @@ def _restyle(element: ElementTree.Element) -> None:
 def _variables() -> dict[str, str]:
     """The page's variable of each colour of the default style."""
     with styled(Page()) as palette:
-        colours = {getattr(palette, name): f"var(--{name})" for name in _COLOURS}
+        colours = {getattr(palette, name): f"var(--{name})" for name in COLOURS}
         return {**colours, palette.ground: "var(--ground)", palette.faint: "var(--line)"}
 
 

@@ -34,14 +34,10 @@ def report(found: Sequence[WhatIf], varying: Sequence[str], follows: Mapping[str
     another one that it always equals.
     """
     rows = [row for item in found for row in item.rows()]
-    names = {
-        (item.setting.device.slug, level.name): level.short
-        for item in found
-        for level in item.setting.device.levels()
-    }
+    names = {item.setting.device.slug: item.setting.device.level_names for item in found}
 
     def limiters(row: Row) -> str:
-        before, after = (names.get((row["device"], row[key]), row[key])
+        before, after = (names[row["device"]].get(row[key], row[key])
                          for key in ("limiter", "limiter_after"))  # fmt: skip
         return str(before) if before == after else f"{before} → {after}"
 

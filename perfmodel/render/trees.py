@@ -1,7 +1,8 @@
 """Tables of what is made of kernels: networks by class, graphs by node, traces by module.
 
-A line adds up kernels; waits and the total are lines too. Where one line is a whole tree, a table
-has a tree's own columns (`own`) among those of what is compared.
+A line adds up kernels; waits and the total are lines too. A line's time is whole; its share is of
+what it adds to the total, without what is hidden beside other parts. Where one line is a whole
+tree, a table has a tree's own columns (`own`) among those of what is compared.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def lines(tree: Tree, label: Label, *, ranked: bool) -> Iterator[Row]:
         nodes.sort(key=lambda node: (not node.kernels, -node.seconds))
     for node in (*nodes, replace(tree, name="all")):
         row = {"kernel": node.name, **row_of(node, form("line")), "device": tree.device}
-        row["share"] = node.seconds / tree.seconds
+        row["share"] = sum(leaf.exposed_seconds for leaf in node.leaves) / tree.seconds
         if node.children is tree.children:
             row["limiter"] = ""
         yield row

@@ -157,7 +157,8 @@ class Deployment(Result):
 
     def __post_init__(self) -> None:
         if not self.weights:
-            object.__setattr__(self, "weights", self.network.weights or "bf16")
+            stored = weight_format(self.network.weights or "bf16").name
+            object.__setattr__(self, "weights", stored)
         for name in ("tensor", "pipeline", "expert", "data"):
             if getattr(self, name) < 1:
                 raise ProblemError(f"{name} is {getattr(self, name)}; it is 1 or more")

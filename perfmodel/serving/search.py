@@ -14,6 +14,7 @@ from typing import Annotated
 
 import numpy as np
 
+from perfmodel.columns import SOME, Column, Result
 from perfmodel.errors import PerfmodelError, ProblemError, UnknownName
 from perfmodel.fieldoption import FieldOption
 from perfmodel.hardware import Device
@@ -119,14 +120,14 @@ class Demand:
 
 
 @dataclass(frozen=True)
-class Option:
+class Option(Result):
     """A plan that meets the targets, at one number of users."""
 
     served: Served
     """A copy at its users."""
-    copies: int
+    copies: Annotated[int, Column("copies")]
     """Copies."""
-    stops: str
+    stops: Annotated[str, Column("stop", key="stops_at", rank=1, place=1)]
     """What more users would break."""
     price: float | None = None
     """Dollars of a device hour; None: unknown."""
@@ -137,27 +138,29 @@ class Option:
         return self.served.of
 
     @property
-    def devices(self) -> int:
+    def devices(self) -> Annotated[int, Column("devices", rank=2)]:
         """Devices of all copies."""
         return self.of.devices * self.copies
 
     @property
-    def requests_per_s(self) -> float:
+    def requests_per_s(self) -> Annotated[float, Column()]:
         """Requests a second of all copies."""
         return self.served.requests_per_s * self.copies
 
     @property
-    def output_tokens_per_s(self) -> float:
+    def output_tokens_per_s(self) -> Annotated[float, Column("tokens/s", rank=3)]:
         """Output tokens a second of all copies."""
         return self.requests_per_s * self.served.osl
 
     @property
-    def per_device(self) -> float:
+    def per_device(
+        self,
+    ) -> Annotated[float, Column("a device", key="output_tokens_per_s_per_device")]:
         """Output tokens a second of a device."""
         return self.output_tokens_per_s / self.devices
 
     @property
-    def launch(self) -> str:
+    def launch(self) -> Annotated[str, Column(place=1)]:
         """The command that starts a copy; of pools, one for tokens. Empty: none is known."""
         copy = self.of
         sequences = math.ceil(self.served.size / copy.copies)
@@ -168,12 +171,16 @@ class Option:
         )  # fmt: skip
 
     @property
-    def dollars_per_million_tokens(self) -> float | None:
+    def dollars_per_million_tokens(
+        self,
+    ) -> Annotated[float | None, Column("dollars/M", show="{:,.3g}", when=SOME)]:
         """Dollars of device hours for a million output tokens; None without a price."""
         return None if self.price is None else self.price / self.per_device / 3600.0 * 1e6
 
     @property
-    def tokens_per_joule(self) -> float | None:
+    def tokens_per_joule(
+        self,
+    ) -> Annotated[float | None, Column("tokens/J", key="output_tokens_per_joule", rank=4)]:
         """Output tokens for a joule at the power limit; None where the spec has none."""
         watts = self.of.device.tdp_watts
         return self.per_device / watts if watts else None

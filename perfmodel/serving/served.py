@@ -25,6 +25,7 @@ from perfmodel import yamltable
 from perfmodel.columns import DIFFERS, SOME, Column, Result, Row
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.networks.network import Network
+from perfmodel.published import Nearest
 from perfmodel.quantities import shown
 from perfmodel.serving import disaggregated, requests
 from perfmodel.serving.clients import STATISTICS
@@ -99,6 +100,8 @@ class Served(Result):
     """What the engine adds to ranges."""
     statistic: Annotated[str, Column(place=3)] = "mean"
     """Statistic of first tokens, one of `clients.STATISTICS`."""
+    nearest: Annotated[Nearest | None, Column(place=4)] = None
+    """The nearest published run; None where none is near or none was looked for."""
 
     @property
     def isl(self) -> Annotated[int, Column("isl", when=DIFFERS)]:

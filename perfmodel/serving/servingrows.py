@@ -332,8 +332,12 @@ class Recipe:
 
 @lru_cache(maxsize=1)
 def _table() -> tuple[Recipe, ...]:
-    document = yamltable.read(Path(__file__).with_name("recipes.yaml"))
-    return tuple(made(Recipe, entry) for entry in document["recipes"])
+    path = Path(__file__).with_name("recipes.yaml")
+
+    def decode() -> tuple[Recipe, ...]:
+        return tuple(made(Recipe, entry) for entry in yamltable.read(path)["recipes"])
+
+    return yamltable.kept(path, "recipes", decode)
 
 
 def recipe_of(source: str, engine: str, device: Device) -> Recipe:

@@ -65,8 +65,8 @@ FORMATS: Mapping[str, WeightFormat] = {
     for entry in (
         WeightFormat("bf16", "fp16", "bf16"),
         WeightFormat("fp16", "fp16", "fp16"),
-        WeightFormat("fp8", "fp8", "fp8"),
-        WeightFormat("fp8-block", "fp8-block", "fp8_block"),
+        WeightFormat("fp8", "fp8", "fp8", "w8a16"),
+        WeightFormat("fp8-block", "fp8-block", "fp8_block", "w8a16"),
         WeightFormat("int8", "w8a16", "w8a16"),
         WeightFormat("w8a8", "w8a8", "w8a8_int8"),
         WeightFormat("int4-g128", "w4a16", "w4a16"),
@@ -77,7 +77,9 @@ FORMATS: Mapping[str, WeightFormat] = {
     )
 }
 """Every format by name; products of int4-g32 and q4_k_m are timed with 4.125 bits a weight. The
-checkpoints of gpt-oss have MXFP4 in the experts alone (2508.10925, section 2.1)."""
+checkpoints of gpt-oss have MXFP4 in the experts alone (2508.10925, section 2.1). 8-bit floats are
+widened where there is no fp8 rate, as vLLM does on Ampere (vLLM documents, FP8 W8A8: "weight-only
+W8A16, utilizing FP8 Marlin")."""
 
 
 def weight_format(name: str) -> WeightFormat:

@@ -5,29 +5,40 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from perfmodel import yamltable
+from perfmodel.columns import Column, Result, Row
+from perfmodel.plaintext import listed
 from perfmodel.table.layout import Layout
 
 
+def _meaning(row: Row) -> str:
+    """The meaning of a column, with its unit."""
+    return f"{row['about']} ({row['unit']})" if row["unit"] else str(row["about"])
+
+
 @dataclass(frozen=True)
-class ColumnReference:
+class ColumnReference(Result):
     """One column of a kind of table."""
 
-    name: str
+    name: Annotated[str, Column("column")]
     """Its name."""
-    needed: str
+    needed: Annotated[str, Column("needed", wrap=10, fold=9)]
     """`yes` if every row needs it, else the operators whose rows do; may be empty."""
-    holds: str
+    holds: Annotated[str, Column("cells", rank=2)]
     """Type of its cells: text, whole (a whole number), number, yes/no."""
-    unit: str
+    unit: Annotated[str, Column()]
     """Unit of its cells; empty if they have none."""
-    about: str
+    about: Annotated[str, Column("meaning", _meaning, key="about", wrap=38, fold=20)]
     """Its meaning."""
-    empty: str
+    empty: Annotated[str, Column("if empty", wrap=20, fold=12)]
     """The meaning of a missing cell."""
-    names: tuple[str, ...]
+    names: Annotated[
+        tuple[str, ...],
+        Column("also read as", lambda row: listed(row["names"], 32), key="names", number=False,
+               wrap=18, fold=14, rank=1),
+    ]  # fmt: skip
     """Other headings that are read as this column."""
 
 

@@ -3,7 +3,8 @@
     ZeRO 0      gradients summed once a step: all-reduce
     ZeRO 1, 2   gradients to the device that owns them, weights back: reduce-scatter, all-gather
     ZeRO 3      weights gathered for each layer's forward pass and again for its backward pass,
-                gradients scattered after it, in every micro-batch (FSDP, 2304.11277, section 3)
+                gradients scattered after it, in every micro-batch (FSDP, 2304.11277, section 3);
+                other times by `reshard` (`resharding`)
 
 Under ZeRO 3 a layer's gather overlaps the layer before it. Some stacks reduce gradients during the
 backward pass: layers of the last micro-batch then overlap the reductions of the layers behind them.
@@ -28,6 +29,7 @@ from perfmodel.networks.value import Weight
 from perfmodel.training.fabric import Fabric
 from perfmodel.training.overlap import FABRIC_UNITS, NETWORK_UNITS, Work, together_seconds
 from perfmodel.training.plan import Plan
+from perfmodel.training.resharding import group
 
 Layers = Sequence[tuple[Segment, int]]
 """Layers of one device: each kind with its number of layers."""
@@ -49,7 +51,7 @@ class Copies:
         default_factory=dict, compare=False
     )
     """Cache of timed layers, with the seconds that exchanges of copies add, by segment, pass, and
-    whether the micro-batch is the last."""
+    whether the micro-batch is the first or last of a step."""
 
     @cached_property
     def _stack(self) -> Stack:
@@ -60,14 +62,22 @@ class Copies:
         """Whether weights are stored in shards."""
         return self.plan.zero == 3
 
+    @property
+    def _scatters(self) -> bool:
+        """Whether gradients are scattered in every micro-batch."""
+        return self.sharded and not self.plan.keeps_whole
+
     @cached_property
     def _gradient_width(self) -> float:
-        """Bytes of a gradient on the link: of the type it is kept in; under FSDP, of the products'
-        type."""
-        return self.plan.data_bytes if self.sharded else self.plan.recipe.gradient_bytes
+        """Bytes of a gradient on the link: of the type it is kept in; of the products' type where
+        every micro-batch scatters it."""
+        return self.plan.data_bytes if self._scatters else self.plan.recipe.gradient_bytes
 
-    def _seconds(self, op: str, layers: Layers, size_bytes: Callable[[Weight], float]) -> float:
-        """Seconds of an exchange of the layers' weights or gradients, `size_bytes` of each weight.
+    def _seconds(
+        self, op: str, layers: Layers, size_bytes: Callable[[Weight], float], reshard: str = "true"
+    ) -> float:
+        """Seconds of an exchange of the layers' weights or gradients, `size_bytes` of each weight,
+        among the devices that gather them again where `reshard` says which.
 
         An expert's weights are exchanged among the devices that hold that expert, other weights
         among all devices with the layer.
@@ -78,24 +88,31 @@ class Copies:
                 if not weight.shared:
                     axis = "expert-data" if weight.expert else "data"
                     axes[axis] += repeat * size_bytes(weight)
-        return sum(self.links.take(op, size, axis).seconds for axis, size in axes.items())
+        return sum(
+            self.links.take(op, size, axis, group(reshard, self.links.ranks(axis)[0])).seconds
+            for axis, size in axes.items()
+        )
 
-    def _gather(self, layers: Layers, *, updated: bool = False) -> float:
+    def _gather(self, layers: Layers, *, updated: bool = False, reshard: str = "true") -> float:
         """The gather of weights; `updated`: of those that the step has changed."""
 
         def size_bytes(weight: Weight) -> float:
             return 0.0 if updated and not weight.trains else self.plan.gathered_bytes(weight)
 
-        return self._seconds(weights(), layers, size_bytes)
+        return self._seconds(weights(), layers, size_bytes, reshard)
 
     def _reduction(self, layers: Layers) -> float:
         op = gradients(sharded=self.plan.zero > 0)
         width = self._gradient_width
         return self._seconds(op, layers, lambda w: w.elements * width * w.trains)
 
-    def gather_seconds(self, segment: Segment) -> float:
-        """Gather of one layer's weights, under ZeRO 3."""
-        return self._gather([(segment, 1)]) if self.sharded else 0.0
+    def gather_seconds(self, segment: Segment, way: str, *, edge: bool) -> float:
+        """Gather of one layer's weights before its `forward` or `backward` pass, under ZeRO 3;
+        `edge`: of the first or last micro-batch of a step."""
+        if not self.sharded or (self.plan.keeps_whole and not (edge and way == "forward")):
+            return 0.0
+        reshard = "true" if way == "forward" else self.plan.resharding
+        return self._gather([(segment, 1)], reshard=reshard)
 
     def reduce_seconds(self, segment: Segment) -> float:
         """Reduction of one layer's gradients."""
@@ -158,21 +175,21 @@ class Copies:
             )
         return size_bytes / self.host_bytes_per_s
 
-    def forward(self, layer: Stretch, segment: Segment) -> Stretch:
+    def forward(self, layer: Stretch, segment: Segment, *, edge: bool) -> Stretch:
         """A layer's forward pass, overlapped by the gather of the next layer."""
-        gathered = self.beside(layer, self.gather_seconds(segment))
+        gathered = self.beside(layer, self.gather_seconds(segment, "forward", edge=edge))
         return _copy_overlap(gathered, self.offload_seconds(segment))
 
-    def backward(self, layer: Stretch, segment: Segment, *, last: bool) -> Stretch:
+    def backward(self, layer: Stretch, segment: Segment, *, edge: bool) -> Stretch:
         """A layer's backward pass, overlapped by gathers and reductions if any."""
         gathers = (
             2 if self.plan.recompute in ("full", "full-host") and self._stack.gathers_again else 1
         )
-        transfers = gathers * self.gather_seconds(segment)
-        if self.sharded or (last and self._stack.overlaps_gradients):
+        transfers = gathers * self.gather_seconds(segment, "backward", edge=edge)
+        if self._scatters or (edge and self._stack.overlaps_gradients):
             transfers += self.reduce_seconds(segment)
         copy = self.offload_seconds(segment)
-        if self.plan.gradients_leave or (last and self._stack.overlaps_gradients):
+        if self.plan.gradients_leave or (edge and self._stack.overlaps_gradients):
             copy = max(copy, self.gradients_out_seconds([(segment, 1)]))
         return _copy_overlap(self.beside(layer, transfers), copy)
 
@@ -182,14 +199,10 @@ class Copies:
         first = layers[0][0]
         beside = self.plan.gradients_leave or self._stack.overlaps_gradients
         out = self.gradients_out_seconds([(first, 1)] if beside else layers)
-        if self.sharded:
-            return self.reduce_seconds(first) + out
-        reduction = (
-            self.reduce_seconds(first)
-            if self._stack.overlaps_gradients
-            else self._reduction(layers)
-        )
-        return reduction + out + (self._gather(layers, updated=True) if self.plan.zero else 0.0)
+        overlaps = self._scatters or self._stack.overlaps_gradients
+        reduction = self.reduce_seconds(first) if overlaps else self._reduction(layers)
+        updates = self.plan.zero and not self.sharded
+        return reduction + out + (self._gather(layers, updated=True) if updates else 0.0)
 
 
 def _copy_overlap(layer: Stretch, copy_seconds: float) -> Stretch:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
+from math import gcd
 
 from perfmodel.collectives import Collective
 from perfmodel.errors import SizeError
@@ -44,8 +45,10 @@ class Fabric:
     """Time of an exchange on the system."""
     system: System | None = None
     """The system, where kernels of the stack's dispatcher may run exchanges with experts."""
-    asked: dict[tuple[str, float, str], Tree] = field(default_factory=dict, compare=False)
+    asked: dict[tuple[str, float, str, int], Tree] = field(default_factory=dict, compare=False)
     """Cache of answers."""
+    without: str = ""
+    """An axis whose exchanges between kernels take no time, as something else hides them."""
 
     def ranks(self, axis: str) -> tuple[int, int]:
         """Ranks of an axis, and how many of them are in one node."""
@@ -71,16 +74,21 @@ class Fabric:
         }
         return strides[axis]
 
-    def take(self, op: str, tensor_bytes: float, axis: str) -> Tree:
-        """Time of an exchange along an axis."""
-        if op == "ring-gradient":  # keys and values once more, with their gradients
+    def take(self, op: str, tensor_bytes: float, axis: str, group: int | None = None) -> Tree:
+        """Time of an exchange along an axis, or among each `group` of its nearest ranks."""
+        if op in (
+            "ring-gradient",
+            "gather-gradient",
+        ):  # keys and values once more, with their gradients
             ring, gradient = (self.take(each, tensor_bytes, axis) for each in _ROUND)
             return ring + gradient
         op = "all-gather" if op == "ring" else op  # as many bytes over the same links
         ranks, local = self.ranks(axis)
+        if group is not None:
+            ranks, local = group, gcd(group, local)
         if ranks == 1 or tensor_bytes <= 0:
             return exchange(op, (0.0, 0.0, 0.0))
-        key = (op, tensor_bytes, axis)
+        key = (op, tensor_bytes, axis, ranks)
         if key not in self.asked:
             assert self.ask is not None
             if op == "send-receive":
@@ -96,6 +104,8 @@ class Fabric:
         In tensor parallelism, a stack may send a product's rows in tiles while it runs, or send
         beside a product that needs none of them.
         """
+        if one.axis == self.without:
+            return 0.0
         stack, transfer = self.plan.setting.stack, self.between(one).seconds
         if one.axis != "tensor":
             return transfer

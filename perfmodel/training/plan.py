@@ -18,7 +18,7 @@ from perfmodel.networks.setting import Attention, Dtype, Setting, Shards
 from perfmodel.networks.stack import load as load_stack
 from perfmodel.networks.stack import names as stack_names
 from perfmodel.networks.value import Weight
-from perfmodel.training import optimisers, precision
+from perfmodel.training import optimisers, precision, resharding
 from perfmodel.training.pipeline.schedule import KINDS
 from perfmodel.training.precision import Precision
 
@@ -69,6 +69,11 @@ class Plan(FineTuning, Loads):
     all, or 1 where `expert` exceeds `data`."""
     zero: Annotated[int, FieldOption(PLAN, "STAGE", least=0)] = 0
     """ZeRO stage: 1 shards optimiser states, 2 gradients too, 3 weights too (FSDP); 0: none."""
+    reshard: Annotated[
+        str, FieldOption(PLAN, "CHOICE", names=resharding.CHOICES, read=resharding.choice)
+    ] = ""
+    """Under ZeRO 3, whether weights are freed after a layer's forward pass: true, false, or split
+    over groups of so many devices (FSDP2's reshard_after_forward); empty: as the stack does."""
     recompute: Annotated[
         str, FieldOption(PLAN, "MODE", names=rematerialise.names, read=rematerialise.mode)
     ] = "none"
@@ -115,6 +120,10 @@ class Plan(FineTuning, Loads):
                 raise ProblemError(f"{name} is {value}; give a whole number of 1 or more")
         if self.zero not in (0, 1, 2, 3):
             raise ProblemError(f"zero is {self.zero}; it is 0, 1, 2 or 3")
+        if self.reshard != "":
+            object.__setattr__(self, "reshard", resharding.choice(self.reshard))
+            if self.zero != 3:
+                raise ProblemError(f"reshard is of weights in shards; give zero 3, not {self.zero}")
         self.check_tuning()
         self.check_loads()
         rematerialise.mode(self.recompute)
@@ -197,6 +206,17 @@ class Plan(FineTuning, Loads):
         }
 
     @property
+    def resharding(self) -> str:
+        """`reshard`, or what the stack does."""
+        keeps = self.pipeline > 1 and self.setting.stack.keeps_weights
+        return self.reshard or ("false" if keeps else "true")
+
+    @property
+    def keeps_whole(self) -> bool:
+        """Whether weights in shards are gathered once a step, and gradients scattered once."""
+        return self.zero == 3 and self.pipeline > 1 and self.resharding == "false"
+
+    @property
     def offloads(self) -> bool:
         """Whether the host updates the weights."""
         return self.offload == "optimiser"
@@ -206,7 +226,8 @@ class Plan(FineTuning, Loads):
         """Whether the gradients of a layer go to the host in every micro-batch, during its backward
         pass; otherwise those of the last one do, because the copies' gradients are added up
         first."""
-        early = self.zero == 3 or (self.zero == 2 and bool(self.setting.stack.overlaps_gradients))
+        overlaps = bool(self.setting.stack.overlaps_gradients)
+        early = (self.zero == 3 and not self.keeps_whole) or (self.zero == 2 and overlaps)
         return self.offloads and (self.copies == 1 or early)
 
     @property
@@ -364,6 +385,13 @@ class Plan(FineTuning, Loads):
                 f"{layers} layers do not divide by {stages} stages (pipeline {self.pipeline} x "
                 f"chunks {self.chunks})",
                 fits,
+            )
+        groups = [n for n in divisors(self.copies) if 1 < n < self.copies]
+        if self.reshard.isdecimal() and int(self.reshard) not in groups:
+            raise SizeError(
+                f"reshard {self.reshard} is no part of the {self.copies} devices that weights are "
+                "split over, into groups of equal size",
+                {"reshard": groups},
             )
         uneven = not self.even or self.capacity is not None
         if uneven and not any(block.mlp.experts for block in network.blocks):

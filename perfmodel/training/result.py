@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from perfmodel.columns import DIFFERS, HIGH, SOME, Column, Result, Row
 from perfmodel.graph.live import Memory
 from perfmodel.networks.expand import parameter_count
 from perfmodel.networks.flops import USUAL, flops_per_token
 from perfmodel.networks.network import Network
+from perfmodel.published import Nearest
 from perfmodel.training.plan import Plan
 from perfmodel.units import binary
 
 if TYPE_CHECKING:
+    from perfmodel.graph.tree import Tree
     from perfmodel.training.pipeline import Timeline
 
 
@@ -72,6 +74,11 @@ class Step(Result):
     """The level of knowledge about the device that most of the kernels' time has."""
     timeline: Timeline | None = None
     """A pipeline's tasks with their times; None with one stage."""
+    nearest: Annotated[Nearest | None, Column(place=4)] = None
+    """The nearest published run; None where none is near or none was looked for."""
+    tree: Tree | None = None
+    """Kernels, exchanges and waits of the busiest stage, which add up to the step; None: not
+    kept."""
 
     @property
     def host_bytes(
@@ -79,6 +86,13 @@ class Step(Result):
     ) -> Annotated[float | None, Column("host memory", show="binary", when=SOME, place=2)]:
         """Bytes that the step keeps in host memory for its fullest device; None: nothing."""
         return self.memory.footprints.get("host")
+
+    @property
+    def kernels(
+        self,
+    ) -> Annotated[list[dict[str, Any]] | None, Column(when=SOME, place=4)]:
+        """Data of each kernel with all its runs on the busiest stage; None: not kept."""
+        return None if self.tree is None else self.tree.parts
 
     @property
     def limiter(self) -> Annotated[str, Column("limiter", rank=3, place=2)]:

@@ -27,18 +27,18 @@ class Part:
         """Segments with their numbers of layers."""
         return tuple((w.segment, w.repeat) for w in self.work)
 
-    def forward(self, copies: Copies) -> Stretch:
-        """The forward pass of one micro-batch."""
-        passes = [_layer(w, copies, "forward")[0].times(w.repeat) for w in self.work]
-        return joined([*_entry(self, copies), *passes])
+    def forward(self, copies: Copies, *, edge: bool = False) -> Stretch:
+        """The forward pass of one micro-batch; `edge` for the first one of a step."""
+        passes = [_layer(w, copies, "forward", edge=edge)[0].times(w.repeat) for w in self.work]
+        return joined([*_entry(self, copies, "forward", edge=edge), *passes])
 
-    def backward(self, copies: Copies, *, last: bool) -> Stretch:
-        """The backward pass of one micro-batch, with recomputation; `last` for the last one of a
+    def backward(self, copies: Copies, *, edge: bool = False) -> Stretch:
+        """The backward pass of one micro-batch, with recomputation; `edge` for the last one of a
         step."""
         passes = [
-            _layer(w, copies, "backward", last=last)[0].times(w.repeat) for w in reversed(self.work)
+            _layer(w, copies, "backward", edge=edge)[0].times(w.repeat) for w in reversed(self.work)
         ]
-        return joined([*_entry(self, copies), *passes])
+        return joined([*_entry(self, copies, "backward", edge=edge), *passes])
 
     def weight_share(self) -> float:
         """Share of the backward pass that computes gradients of weights."""
@@ -51,21 +51,16 @@ class Part:
         return wgrad / total if total else 0.0
 
 
-def _layer(
-    work: LayerWork, copies: Copies, way: str, *, last: bool = False
-) -> tuple[Stretch, float]:
+def _layer(work: LayerWork, copies: Copies, way: str, *, edge: bool) -> tuple[Stretch, float]:
     """One layer's forward pass, or its backward pass after its recomputation, and the seconds that
     exchanges of copies add to it. Segments of a network have equal layers."""
-    key = (work.segment.name, f"{way} of {len(work.again)}", last)
+    key = (work.segment.name, f"{way} of {len(work.again)}", edge)
     if key not in copies.layers:
         ways = ("again", "backward") if way == "backward" else (way,)
         bare = [work.stretch(each, copies.host, copies.links.seconds) for each in ways]
         layer, segment = joined(bare), work.segment
-        layer = (
-            copies.forward(layer, segment)
-            if way == "forward"
-            else copies.backward(layer, segment, last=last)
-        )
+        overlapped = copies.forward if way == "forward" else copies.backward
+        layer = overlapped(layer, segment, edge=edge)
         wait = layer.device_seconds
         for each in bare:
             wait -= each.device_seconds
@@ -76,18 +71,19 @@ def _layer(
 def exposed_seconds(part: Part, copies: Copies) -> float:
     """Seconds that the exchanges of copies add to the layers that they overlap, in one step."""
     accumulation = copies.plan.accumulation
-    passes = 2 if copies.plan.training else 1
-    seconds = passes * accumulation * copies.gather_seconds(part.work[0].segment)
-    for work in part.work:
-        forward = _layer(work, copies, "forward")[1]
-        backward, final = (_layer(work, copies, "backward", last=x)[1] for x in (False, True))
-        seconds += work.repeat * (accumulation * forward + (accumulation - 1) * backward + final)
+    seconds = 0.0
+    for way in ("forward", "backward") if copies.plan.training else ("forward",):
+        for edge, passes in ((False, accumulation - 1), (True, 1)):
+            seconds += passes * copies.gather_seconds(part.work[0].segment, way, edge=edge)
+            seconds += passes * sum(
+                work.repeat * _layer(work, copies, way, edge=edge)[1] for work in part.work
+            )
     return seconds
 
 
-def _entry(part: Part, copies: Copies) -> list[Stretch]:
+def _entry(part: Part, copies: Copies, way: str, *, edge: bool) -> list[Stretch]:
     """Exposed work at the beginning of a pass: a gather."""
-    seconds = copies.gather_seconds(part.work[0].segment)
+    seconds = copies.gather_seconds(part.work[0].segment, way, edge=edge)
     return [Stretch.of(seconds, 0.0)] if seconds else []
 
 

@@ -30,6 +30,7 @@ from perfmodel.timing.constants import Constants
 from perfmodel.training.copies import Copies
 from perfmodel.training.fabric import fabric
 from perfmodel.training.layers import LayerWork, layers
+from perfmodel.training.pairing import pair_seconds
 from perfmodel.training.pipeline import Schedule, StageTimes, Timeline, schedule, simulate
 from perfmodel.training.plan import Plan
 from perfmodel.training.result import Step
@@ -138,7 +139,10 @@ def _step(
     seconds = timing.seconds + tail + updating + paging
     # Each direction of a pipeline with two has its share of the micro-batches.
     share = replace(plan, accumulation=plan.accumulation // order.copies)
-    tree = step_tree(stage, replace(copies, plan=share), last, timing.bubble_seconds, seconds)
+    tree = step_tree(
+        stage, replace(copies, plan=share), last, timing.bubble_seconds, seconds,
+        timing.hidden_seconds,
+    )  # fmt: skip
     return Step(
         network=network,
         plan=plan,
@@ -156,6 +160,7 @@ def _step(
         assumptions=prediction.assumptions,
         known_device=prediction.known_device,
         timeline=timing.line,
+        tree=replace(tree, settings={"network": network.name, **plan.settings}, device=device.slug),
     )
 
 
@@ -242,6 +247,8 @@ class Timed:
     """The stage that computes longest."""
     line: Timeline | None = None
     """A pipeline's tasks with their times."""
+    hidden_seconds: float = 0.0
+    """Seconds of exchanges with experts that other passes of the busiest stage hide."""
 
 
 def _timing(cut: Sequence[Part], order: Schedule, copies: Copies) -> Timed:
@@ -252,14 +259,14 @@ def _timing(cut: Sequence[Part], order: Schedule, copies: Copies) -> Timed:
     if plan.pipeline == 1 and plan.chunks == 1:
         micro = forwards[0]
         if plan.training:
-            micro = micro.then(cut[0].backward(copies, last=False))
+            micro = micro.then(cut[0].backward(copies))
         rest = micro.times(plan.accumulation - 1)
         last = forwards[0]
         if plan.training:
-            last = last.then(cut[0].backward(copies, last=True))
+            last = last.then(cut[0].backward(copies, edge=True))
         seconds = rest.then(last).seconds + plan.accumulation * pause
         return Timed(seconds, forwards[0].seconds, last.seconds - forwards[0].seconds, 0.0, 0)
-    backwards = [part.backward(copies, last=False) for part in cut]
+    backwards = [part.backward(copies) for part in cut]
     steady = [s.steady_seconds for s in forwards], [s.steady_seconds for s in backwards]
     share = [part.weight_share() for part in cut]
     first = np.zeros(len(cut))
@@ -269,13 +276,17 @@ def _timing(cut: Sequence[Part], order: Schedule, copies: Copies) -> Timed:
         order.by_place(np.array([b * (1 - w) for b, w in zip(steady[1], share, strict=True)])),
         order.by_place(np.array([b * w for b, w in zip(steady[1], share, strict=True)])),
     )
-    line = simulate(order, times, _send_seconds(cut[0], copies))
+    sends, pair = _send_seconds(cut[0], copies), pair_seconds(order, cut, copies)
+    line = simulate(order, replace(times, pair=pair), sends)
     stage = int(np.argmax(line.busy_seconds))
-    # What overlapped reductions of gradients add to the last micro-batch's backward pass.
+    hidden = 0.0
+    if pair is not None:
+        hidden = float((simulate(order, times, sends).busy_seconds - line.busy_seconds)[stage])
+    # What exchanges that run once a step add to its first and its last micro-batch.
     sums = sum(
-        part.backward(copies, last=True).steady_seconds
-        - part.backward(copies, last=False).steady_seconds
+        run(copies, edge=True).steady_seconds - run(copies).steady_seconds
         for part in order.by_stage(cut)[stage]
+        for run in (part.forward, part.backward)
     )
     return Timed(
         line.barrier_seconds + sums,
@@ -284,6 +295,7 @@ def _timing(cut: Sequence[Part], order: Schedule, copies: Copies) -> Timed:
         float(line.barrier_seconds - line.busy_seconds[stage]),
         stage,
         line,
+        hidden,
     )
 
 

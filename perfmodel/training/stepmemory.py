@@ -46,6 +46,7 @@ from perfmodel.networks.segment import Segment
 from perfmodel.training import optimisers
 from perfmodel.training.plan import Plan
 from perfmodel.training.precision import Precision
+from perfmodel.training.resharding import group
 from perfmodel.training.weightupdate import parameters_of
 
 # Memory of a process on a device before any tensor. The driver's context with the kernels of
@@ -110,8 +111,8 @@ def memory(
         *_throughout(hosted, "host"),
         *_throughout({
             "copies": elements * precision.copy_bytes("step", "forward"),
-            "gathered weights": _gathered_weights(parts, plan),
         }),
+        *_gathered_weights(parts, plan),
         *activations(parts, plan, in_flight, losses_in_flight),
         *_throughout({
             "workspace": WORKSPACE_BYTES,
@@ -177,6 +178,8 @@ def _states(parts: _Parts, plan: Plan, precision: Precision) -> dict[str, float]
     for experts, shards in ((False, plan.copies), (True, plan.expert_copies)):
         elements, states = _trained(parts, experts, plan, precision)
         share = model_states(precision, elements, states, stage=plan.zero, shards=shards)
+        if plan.keeps_whole:
+            share["gradients"] = elements * precision.gradient_bytes
         for name, size in share.items():
             lines[name] += float(size)
         frozen = sum(
@@ -207,11 +210,22 @@ def _gradients_at_work(parts: _Parts, plan: Plan, precision: Precision) -> float
     return sum(sorted(sizes)[-2:])
 
 
-def _gathered_weights(parts: _Parts, plan: Plan) -> float:
+def _gathered_weights(parts: _Parts, plan: Plan) -> list[Span]:
     """FSDP: whole weights of the current layer and of the prefetched one, in the products' type;
-    and the gradients of one layer before they are scattered."""
+    the gradients of one layer before they are scattered; and what layers keep of their weights
+    after the forward pass."""
     if plan.zero < 3 or max(plan.copies, plan.expert_copies) == 1:
-        return 0.0
+        return []
+    name, reshard = "gathered weights", plan.resharding
+    kept = sum(
+        count * plan.gathered_bytes(weight) / group(reshard, shards)
+        for segment, count in parts
+        for weight in segment.weights
+        for shards in (plan.expert_copies if weight.expert else plan.copies,)
+        if not weight.shared and group(reshard, shards) < shards
+    )
+    if plan.keeps_whole:
+        return [Span(name, kept, _HEAD, _LAST)]
     sizes = [
         [sum(plan.gathered_bytes(w) for w in segment.weights if not w.shared and keep(w))
          for keep in (lambda _: True, lambda w: w.trains)]
@@ -219,7 +233,11 @@ def _gathered_weights(parts: _Parts, plan: Plan) -> float:
         for _ in range(min(count, 2))
     ]  # fmt: skip
     (first, gradients), (second, _), *_ = (*sorted(sizes, reverse=True), [0.0, 0.0])
-    return first + gradients + second
+    if reshard == "false":  # whole layers are among the kept; the first one is the last to be freed
+        early, late = kept + gradients, first + gradients
+    else:
+        early, late = kept + first + gradients + second, first + gradients + second
+    return [Span(name, early, _HEAD, _LAYERS), Span(name, late, _LAST, _LAST)]
 
 
 def activations(

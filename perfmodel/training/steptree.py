@@ -32,10 +32,13 @@ def step_tree(
     update: Sequence[Tree],
     bubble_seconds: float,
     seconds: float,
+    hidden_seconds: float = 0.0,
 ) -> Tree:
-    """A step of so many seconds on one stage. What no leaf explains is the host's."""
+    """A step of so many seconds on one stage. What no leaf explains is the host's. Other passes
+    hide `hidden_seconds` of the exchanges with experts."""
     work = [layer for part in stage for layer in part.work]
-    leaves = [*(leaf for layer in work for leaf in _layer(layer, copies)), *update]
+    share = _hidden_share(work, copies, hidden_seconds)
+    leaves = [*(leaf for layer in work for leaf in _layer(layer, copies, share)), *update]
     low, high = _ends(leaves, copies)
     leaves += _waits_for_copies(stage, copies)
     if bubble_seconds:
@@ -59,20 +62,38 @@ def recompute_seconds(stage: Sequence[Part], plan: Plan) -> float:
     )
 
 
-def _layer(layer: LayerWork, copies: Copies) -> Iterator[Tree]:
+def _layer(layer: LayerWork, copies: Copies, hidden_share: float) -> Iterator[Tree]:
     """Kernels of equal layers in a step, then their exchanges, of which recomputation waits for
     some again."""
     runs = copies.plan.accumulation * layer.repeat
     for kernel, count in layer.kernels():
         yield kernel.times(runs * count)
-    exchanges = [
-        copies.links.between(transfer).times(runs)
-        for _, line in (layer.first, *layer.second)
-        for transfer in line
-    ]
-    waited, total = layer.exchanged(copies.links.seconds) * runs, sum(e.seconds for e in exchanges)
-    share = waited / total if total else 0.0
-    yield from (replace(exchange, exposed_share=share) for exchange in exchanges)
+    for experts in (False, True):
+        exchanges = [
+            copies.links.between(transfer).times(runs)
+            for _, line in (layer.first, *layer.second)
+            for transfer in line
+            if (transfer.axis == "expert") is experts
+        ]
+        total = sum(each.seconds for each in exchanges)
+        waited = _waited(layer, copies, experts=experts) * runs
+        share = waited / total * (1.0 - experts * hidden_share) if total else 0.0
+        yield from (replace(each, exposed_share=share) for each in exchanges)
+
+
+def _waited(layer: LayerWork, copies: Copies, *, experts: bool) -> float:
+    """Seconds that kernels of a layer and micro-batch wait for exchanges with experts, or for the
+    others."""
+    rest = layer.exchanged(replace(copies.links, without="expert").seconds)
+    return layer.exchanged(copies.links.seconds) - rest if experts else rest
+
+
+def _hidden_share(work: Sequence[LayerWork], copies: Copies, hidden_seconds: float) -> float:
+    """Share of the exchanges with experts in a step that other passes hide."""
+    if not hidden_seconds:
+        return 0.0
+    waited = sum(layer.repeat * _waited(layer, copies, experts=True) for layer in work)
+    return hidden_seconds / (copies.plan.accumulation * waited)
 
 
 def _waits_for_copies(stage: Sequence[Part], copies: Copies) -> list[Tree]:

@@ -53,6 +53,7 @@ def plan_of(row: Row) -> Asked:
         sequence=mesh["tensor"] > 1 and _splits_sequence(cells, stack),
         chunks=cells.whole("chunks") or _chunks(cells, network, stack, mesh["pipeline"]),
         zero=_zero(cells, stack, mesh["data"] * mesh["context"]),
+        reshard="" if cells.missing("reshard") else str(cells.row["reshard"]),
         recompute=str(cells.usual("recompute", "none", "not said")),
         dtype=_DTYPES.get(str(row["dtype"]), str(row["dtype"])),
         stack=stack,
@@ -186,11 +187,13 @@ def _kernel(cells: Cells) -> str:
 
 
 def _stack(cells: Cells) -> str:
-    """The row's stack, or that of the program which its software names; torch.compile excluded the
-    loss before 2025."""
+    """The row's stack, or that of the program which its software or its source names;
+    torch.compile excluded the loss before 2025."""
+    for column in ("software", "source"):
+        named = of_program("" if cells.missing(column) else str(cells.row[column]))
+        if cells.missing("stack") and named:
+            return str(cells.usual("stack", named, f"by its {column}"))
     software = "" if cells.missing("software") else str(cells.row["software"])
-    if cells.missing("stack") and of_program(software):
-        return str(cells.usual("stack", of_program(software), "by its software"))
     stack = str(cells.usual("stack", "megatron", "not said"))
     year = cells.whole("year") or 0
     first_year, early = _CHANGED.get(stack, (0, stack))

@@ -236,7 +236,7 @@ def counted(texts: pd.Series[Any]) -> dict[str, int]:
 
 
 def plain_lines(summary: pd.DataFrame) -> list[dict[str, Any]]:
-    """A report's lines as plain values."""
+    """The rows of a table as plain values, None where one is missing."""
     records = summary.astype(object).to_dict("records")
     return [{str(name): _json_value(value) for name, value in line.items()} for line in records]
 

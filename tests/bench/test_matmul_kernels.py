@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 pytest.importorskip("torch")
 pytest.importorskip("triton")
 
+import torch
 from menulaw import compiled, global_accesses, is_wide, menu
+from perfmodel_kernels import microscaled
 
 from perfmodel.algorithms import Matmul
 from perfmodel.algorithms.grouped import GroupedMatmul
@@ -77,6 +79,62 @@ def test_groups_are_multiplied_by_their_own_matrices(tokens, groups, ranks, skew
                           chosen=chosen, ranks=ranks)  # fmt: skip
     assert model.sizes().items() <= even.sizes().items()
     assert even.flops() == pytest.approx(model.flops())
+
+
+def test_formats_are_decoded_as_they_are_defined():
+    """The reference's formula beside torch's types and the table of e2m1 (OCP MX 1.0, table 5)."""
+    codes = torch.arange(256, dtype=torch.uint8)
+    for form, kind, bits in (("e4m3", torch.float8_e4m3fn, (4, 3)), ("e8m0", None, None)):
+        if bits is None:
+            got, right = microscaled.scales(codes), codes.view(torch.float8_e8m0fnu).double()
+        else:
+            got, right = microscaled.values(codes, form), codes.view(kind).double()
+        numbers = ~right.isnan()
+        assert got[numbers].equal(right[numbers])
+        assert numbers.sum() == {"e4m3": 254, "e8m0": 255}[form]
+    packed = torch.tensor([[0x10, 0x32, 0x54, 0x76, 0xF8]], dtype=torch.uint8)
+    table = [[0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -6]]
+    assert microscaled.values(packed, "e2m1").tolist() == table
+
+
+@settings(max_examples=8)
+@given(
+    st.sampled_from(sorted(microscaled.OPERANDS)), st.integers(1, 40), st.integers(1, 40),
+    st.integers(1, 7), st.data(),
+)  # fmt: skip
+def test_every_scale_is_read_once_and_counts(dtype, m, n, blocks, data):
+    """Bytes are exact for ragged products, and doubling one scale doubles its block's share."""
+    block = microscaled.KINDS[microscaled.OPERANDS[dtype][1]].block
+    problem = microscaled.Microscaled(m, n, block * blocks, dtype)
+    kernel = registry.kernel("matmul-microscaled")
+    config = microscaled.MicroscaledConfig(16, 16, data.draw(st.sampled_from([32, 64])))
+    found = replay(kernel.name, problem, config)
+    assert suite.passes(found), found.tensors
+    assert found.largest_error < 5e-3  # the result is rounded to bf16, once
+    inputs = kernel.make_inputs(problem)
+    scale, at = inputs.tensors["SB"], data.draw(st.integers(0, n - 1))
+    before = kernel.reference(inputs)["C"]
+    scale.view(torch.uint8)[at] += 1 if scale.dtype == torch.uint8 else 8  # the exponent's last bit
+    louder = kernel.reference(inputs)["C"]
+    assert louder[:, at].equal(2 * before[:, at])
+    assert kernel.errors(inputs, kernel.run(inputs, config))["C"] < 5e-3
+
+
+@pytest.mark.parametrize(
+    ("dtype", "target", "told"),
+    [
+        ("mxfp8", "sm_80", "has no 8-bit floats; take mxfp4"),
+        ("nvfp4", "sm_90", "widens no scales of e4m3 for sm_90; take mxfp4"),
+        ("mxfp4", "gfx942", "widens one operand for gfx942; take w4a16_mxfp4"),
+    ],
+)
+def test_a_scaled_product_that_a_target_cannot_do_says_what_to_take(dtype, target, told):
+    with pytest.raises(ProblemError, match=told):
+        registry.kernel("matmul-microscaled").menu(
+            microscaled.Microscaled(64, 64, 64, dtype), target, 132
+        )
+    with pytest.raises(ProblemError, match=r"whole blocks of (16|32), but k is 40"):
+        microscaled.Microscaled(64, 64, 40, dtype)
 
 
 @settings(max_examples=10)

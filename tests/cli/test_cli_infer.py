@@ -100,8 +100,8 @@ def test_charts(said, tmp_path):
 
 
 def test_a_format_that_a_device_cannot_run(capsys):
-    assert run(["infer", "llama-3-8b", "-d", "a100", "--weights", "fp8"]) == 2
-    assert "no fp8 matrix rate" in capsys.readouterr().err
+    assert run(["infer", "llama-3-8b", "-d", "p100", "--weights", "w8a8"]) == 2
+    assert "no int8 matrix rate" in capsys.readouterr().err
 
 
 def test_formats_and_devices_of_a_layer_may_be_lists(said):

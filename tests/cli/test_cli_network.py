@@ -66,7 +66,6 @@ def test_import_writes_a_file_that_is_the_network(cli, tmp_path):
     assert (code, out) == (0, "")
     assert err.splitlines() == [
         "wrote mine.yaml",
-        "note: quantization_config: weights are taken in 16 bits; --weights names others",
         "note: num_nextn_predict_layers: layers that predict further tokens are left out",
     ]
     found = library.load(tmp_path / "mine.yaml")

@@ -11,8 +11,8 @@ from refusing import refused
 from perfmodel.cli.list_ import KINDS as LISTED
 from perfmodel.cli.list_ import names_of, singular
 from perfmodel.entries import plain
+from perfmodel.plaintext import listed
 from perfmodel.render.facts import shown
-from perfmodel.render.report import listed
 from perfmodel.timing import stated
 from perfmodel.timing.libraries import files, kernel_facts, kernels
 from perfmodel.timing.runs import HARNESSES

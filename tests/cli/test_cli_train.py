@@ -144,3 +144,30 @@ def test_a_search_of_plans_names_the_best_first(cli):
     assert code == 0, err
     times = [step["step_us"] for step in json.loads(out)["steps"]]
     assert times == sorted(times)
+
+
+@pytest.mark.parametrize("by", ["operator", "kernel"])
+def test_lines_of_a_plan_add_up_to_its_step(said, by):
+    plan = ("llama-3-8b", "-d", "h100", "--gpus", "16", "--tensor", "4", "--pipeline", "2",
+            "--zero", "1", "--global-batch", "32")  # fmt: skip
+    *lines, total = table(said("train", *plan, "--by", by, "-f", "csv"))
+    (step,) = json.loads(said("train", *plan, "-f", "json"))["steps"]
+    assert len(lines) > 8
+    assert float(total["share"]) == pytest.approx(1.0)
+    assert sum(float(line["share"]) for line in lines) == pytest.approx(1.0)
+    assert float(total["time_us"]) == pytest.approx(step["step_us"])
+    hidden = [
+        line
+        for line in lines
+        if float(line["time_us"]) > 1.01 * step["step_us"] * float(line["share"])
+    ]
+    assert {line[by] for line in hidden} <= {"all-gather", "reduce-scatter", "all-reduce"}
+    launched = sum(float(line["launches"]) for line in lines if line["launches"])
+    assert launched == sum(kernel["launches"] for kernel in step["kernels"])
+
+
+def test_kernels_are_of_one_plan(cli):
+    line = refused(
+        cli("train", "gpt2-xl", "-d", "a100", "--zero", "0,1", "--gpus", "2", "--by", "kernel")
+    )
+    assert "--by kernel is of one plan" in line

@@ -231,9 +231,9 @@ def test_python_and_the_bare_command_hold_one_network(cli):
     assert latency(made, load("wse-2"), found.devices).seconds * 1e6 == told["time_us"]
 
 
-def test_a_plan_fills_thirty_options():
+def test_a_plan_fills_thirty_one_options():
     options = {option.name: option.default for option in build.command(train.train).params}
-    assert sum(field.name in options for field in dataclasses.fields(Plan)) == 30
+    assert sum(field.name in options for field in dataclasses.fields(Plan)) == 31
     assert options["convention"] == USUAL == defaults(Step.mfu)["convention"]
 
 

@@ -149,7 +149,7 @@ def test_every_kind_of_result_is_read(cli):
     (graphs,) = results.sections(late=False)
     nodes, whole = graphs.rows[:-1], graphs.rows[-1]
     assert sum(row["time_us"] for row in nodes) == pytest.approx(whole["time_us"])
-    assert {"operator", "kernel"} == graphs.charts[0].views.keys()
+    assert {"operator", "kernel"} == graphs.charts[0].keys()
     assert [each.title for each in results.sections(late=True)] == ["What-ifs"]
     assert results.cases[0]["label"] == "decoder-layer: qkv"
     assert "decoder-layer on h100-sxm: harness=kernel batch=1 seq=128" in " ".join(graphs.sentences)

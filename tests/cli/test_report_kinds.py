@@ -10,14 +10,13 @@ from reportresults import COMMANDS, EVIL, RUNS, document, evil, rows
 
 from perfmodel.errors import PerfmodelError, TableError
 from perfmodel.quantities import header_of, kind_of
-from perfmodel.render.dots import dots_chart
+from perfmodel.render.dots import Dots, dots_chart
 from perfmodel.render.html import page, readers
 from perfmodel.render.html.columns import columns, telling
 from perfmodel.render.html.columns import hidden as hides
 from perfmodel.render.html.kind import Kind
 from perfmodel.render.html.kinds import KINDS
 from perfmodel.render.html.results import Results
-from perfmodel.render.html.sections import Bars, Dots
 
 
 def found(*paths):
@@ -32,8 +31,15 @@ def sections(results):
 
 
 def bars(section, title):
-    (part,) = (one for one in section.charts if isinstance(one, Bars) and one.title == title)
-    return part
+    """The lanes of stacked bars by view."""
+    stacks = (part for part in section.charts if not isinstance(part, Dots))
+    (views,) = (each for each in stacks if {spans.title for spans in each.values()} == {title})
+    return {view: spans.lanes for view, spans in views.items()}
+
+
+def lengths(lane):
+    """The length of each piece of a bar."""
+    return {span.group: span.end - span.start for span in lane.spans}
 
 
 @pytest.mark.parametrize("format", ["json", "csv"])
@@ -58,13 +64,13 @@ def test_every_command_s_result_is_sentences_charts_and_a_table(report_results, 
 def test_bars_of_a_network_add_up_to_its_time_in_every_view(report_results):
     (one,) = document(report_results, "networks")["networks"]
     (section,) = sections(found(report_results / "networks.json"))
-    views = bars(section, "Time").views
+    views = bars(section, "Time")
     assert list(views) == ["class", "layer", "kernel", "limiter", "direction"]
     for name, (bar,) in views.items():
-        assert sum(bar.lengths.values()) == pytest.approx(one["time_us"], rel=1e-6), name
+        assert sum(lengths(bar).values()) == pytest.approx(one["time_us"], rel=1e-6), name
     (by_class,) = views["class"]
     for name, time in one["by_class_us"].items():
-        assert by_class.lengths[name] == pytest.approx(time, rel=1e-6)
+        assert lengths(by_class)[name] == pytest.approx(time, rel=1e-6)
 
 
 def test_the_long_kernels_of_a_network_stand_on_the_roofline(report_results):
@@ -85,7 +91,7 @@ def test_the_long_kernels_of_a_network_stand_on_the_roofline(report_results):
 def test_several_networks_stand_beside_each_other(report_results):
     path = report_results / "networks.json"
     (section,) = sections(found(path, path))
-    assert [len(view) for view in bars(section, "Time").views.values()] == [2] * 5
+    assert [len(view) for view in bars(section, "Time").values()] == [2] * 5
     assert any(": 2 rows; the least time" in said for said in section.sentences)
 
 
@@ -93,9 +99,9 @@ def test_a_plan_says_by_how_much_it_does_not_fit(report_results):
     steps = document(report_results, "steps")["steps"]
     (section,) = sections(found(report_results / "steps.json"))
     assert {step["fits"] for step in steps} == {True, False}
-    drawn = bars(section, "Memory of the fullest device by kind").views[""]
+    drawn = bars(section, "Memory of the fullest device by kind")[""]
     for bar in drawn:
-        beyond = sum(bar.lengths.values()) > bar.limit
+        beyond = sum(lengths(bar).values()) > bar.limit
         assert ("does not fit by" in bar.note) == beyond
     assert [row["fits"] for row in section.rows] == [step["fits"] for step in steps]
     (dots,) = (part for part in section.charts if isinstance(part, Dots))
@@ -110,16 +116,16 @@ def test_users_see_the_tokens_between_which_tpot_lies(report_results):
     (section,) = sections(found(report_results / "loads.json"))
     for row in section.rows:
         assert row["tokens_per_s_per_user"] * row["tpot_ms"] == pytest.approx(1e3)
-    drawn = bars(section, "Time between tokens by class").views[""]
+    drawn = bars(section, "Time between tokens by class")[""]
     for bar, row in zip(drawn, section.rows, strict=True):
-        assert sum(bar.lengths.values()) == pytest.approx(row["tpot_ms"], rel=1e-6)
+        assert sum(lengths(bar).values()) == pytest.approx(row["tpot_ms"], rel=1e-6)
 
 
 def test_a_profile_opens_with_its_coverage(report_results):
     head = document(report_results, "kernels")
     (section,) = sections(found(report_results / "kernels.json"))
-    (bar,) = bars(section, "Coverage: how the time is known").views[""]
-    shape = bar.lengths["predicted from recorded shapes"] / sum(bar.lengths.values())
+    (bar,) = bars(section, "Coverage: how the time is known")["known_by"]
+    shape = lengths(bar)["predicted from recorded shapes"] / sum(lengths(bar).values())
     assert shape == pytest.approx(head["time_share"]["shape"])
     assert f"{head['explained']:.0%} of " in " ".join(section.sentences)
 

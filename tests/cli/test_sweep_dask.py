@@ -94,11 +94,10 @@ def test_plans_on_workers_are_those_of_this_process(cluster):
     from perfmodel.analysis.plans import steps
     from perfmodel.hardware import load, systems
     from perfmodel.networks import library
-    from perfmodel.training.plan import Plan
 
     place = library.load("gpt2-xl"), load("a100"), systems.load("dgx-a100")
     plans = [
-        Plan(seq=512, micro_batch=micro, tensor=tensor, data=8 // tensor)
+        {"devices": 8, "seq": 512, "micro_batch": micro, "tensor": tensor}
         for micro in (1, 2)
         for tensor in (1, 2, 8)  # 25 heads do not divide by 2 or 8
     ]

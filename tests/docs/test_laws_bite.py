@@ -45,7 +45,7 @@ RUNS = ("test_step_laws", "test_finetuning", "test_host_updates", "test_training
         "test_planning",
         "test_serving", "test_collectives", "test_offload", "test_compression",
         "test_serving_queue", "test_serving_search", "test_serving_images",
-        "test_chains")  # fmt: skip
+        "test_chains", "test_nearest")  # fmt: skip
 # They ask a model that refuses everything and pass.
 REFUSED: dict[str, str] = {}
 # They ask a model that gives one answer to all questions and pass.
@@ -74,6 +74,7 @@ REPEATED = {
     "test_serving::test_terms_of_memory_add_up": "adds terms up",
     "test_serving::test_experts_of_one_token_each_run_at_every_batch": _FIRST,
     "test_serving::test_experts_on_the_devices_of_a_copy_share_its_reduction": _EQUAL,
+    "test_nearest::test_loads_that_no_published_run_is_like_have_none": _APART,
     "test_serving_images::test_many_images_take_more_activations_than_a_step_of_the_text":
         "counts tensors of a pass",
     "test_offload::test_grouped_and_latent_heads_have_nothing_to_gain": _APART,

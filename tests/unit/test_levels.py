@@ -100,7 +100,8 @@ def test_a_table_calls_levels_by_short_names_of_their_own():
 
 @cases
 def test_levels_of_several_devices_go_by_what_they_share(found, name):
-    assert together(found, "memory") == name
+    names = together((("hbm", each) for each in found), {"hbm": "memory"})
+    assert names == {"hbm": name}
 
 
 @pytest.mark.parametrize(

@@ -127,14 +127,22 @@ def _tower(name: str, file: Mapping[str, Any], config: Config, width: int) -> Ne
     return tower(name, part, wrapper, Config(file), width)
 
 
+_WEIGHTS = {"mxfp4 None": "mxfp4", "fp8 None": "fp8", "fp8 [128, 128]": "fp8_block"}
+"""Element type of a checkpoint's weights by its `quant_method` and `weight_block_size`."""
+
+
 def _weights(config: Config) -> str:
-    """The format of the checkpoint's weights where it is one of experts alone; others are noted."""
+    """The element type of the checkpoint's weights where it is read; other formats are noted."""
     quantization = config.data.get("quantization_config")
-    if isinstance(quantization, Mapping) and quantization.get("quant_method") == "mxfp4":
+    written = quantization if isinstance(quantization, Mapping) else {}
+    method = f"{written.get('quant_method')} {written.get('weight_block_size')}"
+    if method in _WEIGHTS:
         config.idle("quantization_config")
-        return "mxfp4"
-    config.left_out("quantization_config", "weights are taken in 16 bits; --weights names others")
-    return ""
+    else:
+        config.left_out(
+            "quantization_config", "weights are taken in 16 bits; --weights names others"
+        )
+    return _WEIGHTS.get(method, "")
 
 
 def _text_part(file: Mapping[str, Any], key: str) -> Mapping[str, Any]:

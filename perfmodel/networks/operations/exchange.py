@@ -35,6 +35,8 @@ _FORWARD = {
     "copy": "", "reduce": "all-reduce", "gather": "all-gather", "scatter": "reduce-scatter",
     "dispatch": "all-to-all", "collect": "all-to-all", "circulate": "ring",
 }  # fmt: skip
+_IN_LINE = {"ring": "all-gather", "ring-gradient": "gather-gradient"}
+"""Rings of keys and values, as stacks exchange them that gather all before attention starts."""
 _BACKWARD = {
     "copy": "all-reduce", "reduce": "", "gather": "reduce-scatter", "scatter": "all-gather",
     "dispatch": "all-to-all", "collect": "all-to-all", "circulate": "ring-gradient",
@@ -82,10 +84,14 @@ class Exchange(Unary):
             return self.x.bytes * self.ranks
         return max(self.x.bytes, self.outputs[0].bytes)
 
+    def _kind(self, usual: str) -> str:
+        """The collective, as the stack runs it."""
+        return _IN_LINE.get(usual, usual) if self.setting.stack.gathers_context else usual
+
     def forward(self, to: Recorder) -> None:
         """The forward collective."""
         if _FORWARD[self.way]:
-            kind, size_bytes = _FORWARD[self.way], self.whole_bytes
+            kind, size_bytes = self._kind(_FORWARD[self.way]), self.whole_bytes
             out = self.way == "dispatch"
             to.exchange(self.name, kind, self.axis, size_bytes, self.x, router=self.router, out=out)
 
@@ -94,7 +100,7 @@ class Exchange(Unary):
         if not _BACKWARD[self.way]:
             return (gradients[0],)
         name = f"{self.name}.gradient"
-        kind, size_bytes, y = _BACKWARD[self.way], self.whole_bytes, gradients[0]
+        kind, size_bytes, y = self._kind(_BACKWARD[self.way]), self.whole_bytes, gradients[0]
         out = self.way == "collect"
         to.exchange(name, kind, self.axis, size_bytes, y, router=self.router, out=out)
         return (gradient_of(self.x, self.name),)

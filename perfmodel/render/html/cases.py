@@ -9,14 +9,13 @@ from perfmodel.columns import ASIDE, DIFFERS, Column, text
 from perfmodel.elements import ELEMENTS
 from perfmodel.errors import PerfmodelError
 from perfmodel.hardware import load
-from perfmodel.hardware.levels import together
 from perfmodel.prediction import counted_work
 from perfmodel.render.html.columns import hidden, telling
 from perfmodel.render.html.figures import Figure, roofline_figure
 from perfmodel.render.html.results import Results
 from perfmodel.render.html.sections import Section
 from perfmodel.render.html.waterfall import joined
-from perfmodel.render.roofs import GENERIC, LEVELS, LINKS, Kernel, Roofs, roofs
+from perfmodel.render.roofs import LEVELS, LINKS, Kernel, Roofs, level_names, roofs
 
 Case = Mapping[str, Any]
 
@@ -43,15 +42,15 @@ def complete(results: Results) -> list[dict[str, Any]]:
                 level: work / size for level, size in traffic.items() if size and work
             },
             "compute_type": None if element is None else element.compute,
-            "levels": {**_levels(str(case["device"])), **(case.get("levels") or {})},
+            "levels": {**names_on(str(case["device"])), **(case.get("levels") or {})},
         })  # fmt: skip
     return cases
 
 
-def _levels(slug: str) -> dict[str, str]:
-    """Names of a device's levels of memory, which rows of a sweep lack."""
+def names_on(slug: str) -> dict[str, str]:
+    """A device's own names of its levels of memory; empty without a spec."""
     try:
-        return {level.name: level.short for level in load(slug).levels()}
+        return load(slug).level_names
     except PerfmodelError:
         return {}
 
@@ -174,17 +173,12 @@ def roofline(
     drawn = [slug for slug in bounds if any(kernel.device == slug for kernel in kernels)]
     if not kernels:
         return None
-    names: dict[str, set[str]] = {}
-    for slug in drawn[:_DRAWN]:
-        for level, roof in bounds[slug].levels.items():
-            names.setdefault(level, set()).add(roof.name)
-    levels = {level: together(each, GENERIC.get(level, level)) for level, each in names.items()}
+    boards, left = [bounds[slug] for slug in drawn[:_DRAWN]], drawn[_DRAWN:]
     sizes = varying(cases)
     script = {
-        "table": "cases", "levels": levels, "choose": True,
+        "table": "cases", "levels": level_names(boards), "choose": True,
         **rows.told(["device", "operator", "schedule", *sizes]),
         "filters": telling(rows.rows, ("operator", "schedule", *sizes)),
     }  # fmt: skip
-    figure = roofline_figure([bounds[slug] for slug in drawn[:_DRAWN]], kernels, script)
-    left = drawn[_DRAWN:]
+    figure = roofline_figure(boards, kernels, script)
     return figure, _ABOUT + (f" Without a roofline here: {', '.join(left)}." if left else "")

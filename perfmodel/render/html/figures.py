@@ -12,18 +12,18 @@ from itertools import product
 from typing import Any
 
 from perfmodel.errors import ProblemError
-from perfmodel.render.bars import Bars, bars_chart
 from perfmodel.render.chart import Chart
 from perfmodel.render.dots import Dots, dots_chart
 from perfmodel.render.html import controls
 from perfmodel.render.html.kind import Document
 from perfmodel.render.html.kinds import KINDS
 from perfmodel.render.html.markup import Markup, tag
-from perfmodel.render.html.sections import Row, Section
+from perfmodel.render.html.sections import Row, Section, Views
 from perfmodel.render.page import Page
 from perfmodel.render.report import Report
 from perfmodel.render.roofline import roofline_chart
 from perfmodel.render.roofs import Kernel, Roofs
+from perfmodel.render.spans import Spans, spans_chart
 from perfmodel.render.svg import inline
 
 _BARE = Page(title="", captioned=False, width=5.0)
@@ -81,7 +81,7 @@ class Figure:
         )
 
 
-def chart_of(report: Report, kind: type[Dots | Bars] = Dots, page: Page | None = None) -> Chart:
+def chart_of(report: Report, kind: type[Dots | Spans] = Dots, page: Page | None = None) -> Chart:
     """The first chart of a kind that a page of these results has, as a picture of its own.
 
     Raises `ProblemError` for results without one.
@@ -91,12 +91,13 @@ def chart_of(report: Report, kind: type[Dots | Bars] = Dots, page: Page | None =
         ", ".join(dict.fromkeys(str(row[key]) for row in rows)) for key in ("network", "device")
     ]
     for section in KINDS[report.name].sections([Document("", rows, report.head)]) if rows else ():
-        for part in section.charts:
+        for chart in section.charts:
+            part = chart if isinstance(chart, Dots) else next(iter(chart.values()))
             if isinstance(part, kind):
                 title = f"{' on '.join(names)}: {part.title[0].lower()}{part.title[1:]}"
                 sentence = " ".join(section.sentences)
-                if isinstance(part, Bars):
-                    return bars_chart(replace(part, title=title), sentence=sentence, page=page)
+                if isinstance(part, Spans):
+                    return spans_chart(replace(part, title=title), sentence=sentence, page=page)
                 part = replace(part, title=title, headers=headers_of(section))
                 return dots_chart(section.rows, part, sentence=sentence, page=page)
     raise ProblemError("these results have nothing to draw")
@@ -107,14 +108,14 @@ def headers_of(section: Section) -> dict[str, str]:
     return {column.name: column.header for column in section.columns}
 
 
-def bars_figure(part: Bars, ident: str) -> Figure:
+def bars_figure(views: Views, ident: str) -> Figure:
     """Bars, with a choice of their views."""
     drawings: dict[tuple[int, ...], str] = {
-        (i,): inline(bars_chart(part, name, page=_BARE), f"{ident}-{i}", labelled=True)
-        for i, name in enumerate(part.views)
-        if part.views[name]
+        (i,): inline(spans_chart(each, page=_BARE), f"{ident}-{i}", labelled=True)
+        for i, each in enumerate(views.values())
     }
-    return Figure(ident, part.title, [("by", list(part.views))], drawings)
+    title = next(iter(views.values())).title
+    return Figure(ident, title, [("by", list(views))], drawings)
 
 
 def dots_figure(part: Dots, section: Section, ident: str, table: str) -> Figure | None:
@@ -144,7 +145,7 @@ def dots_figure(part: Dots, section: Section, ident: str, table: str) -> Figure 
     script = {
         "table": table, "filters": part.filters, "by": part.by, "fits": part.fits or None,
         "compared": part.compared, "apart": part.apart or None,
-        **section.told(part.name, [*xs, *ys], part.ranges),
+        **section.told(part.name, [*xs, *ys]),
     }  # fmt: skip
     title = "" if part.compared else part.title
     return Figure(ident, title, choices, drawings, script)

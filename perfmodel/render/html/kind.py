@@ -15,10 +15,10 @@ from typing import Any
 
 from perfmodel.columns import Column, Row
 from perfmodel.quantities import ends_of, header_of, kind_of, shown
-from perfmodel.render.bars import Bar, Bars
+from perfmodel.render.bars import Bar, stacked
 from perfmodel.render.dots import Dots
 from perfmodel.render.html.columns import columns, telling
-from perfmodel.render.html.sections import Section, table
+from perfmodel.render.html.sections import Section, Views, table
 from perfmodel.units import binary
 
 _DRAWN = 16  # number of rows with bars
@@ -101,20 +101,20 @@ class Stacks:
     largest: str = ""
     """Key: only rows with some of it have bars, and those with most come first."""
 
-    def bars(self, groups: Sequence[Sequence[Row]], label: str) -> Bars | None:
-        """The bars of the rows, those of a file together; None without a length."""
+    def views(self, groups: Sequence[Sequence[Row]], label: str) -> Views:
+        """The bars of the rows by their pieces, those of a file together; empty without a
+        length."""
         views = {}
         for key in self.pieces or ("",):
             bars = [bar for rows in groups for bar in self._view(rows, key, label)]
             views[key] = [bar for bar in bars if bar.total > 0]
-        views = {key: bars for key, bars in views.items() if bars}
-        if not views:
-            return None
         count = max(map(len, views.values()))
-        note = f" (the first {_DRAWN} of {count})" if count > _DRAWN else ""
-        views = {key if len(views) > 1 else "": bars[:_DRAWN] for key, bars in views.items()}
+        title = f"{self.title} (the first {_DRAWN} of {count})" if count > _DRAWN else self.title
         limit = header_of(self.limit) if self.limit else "limit"
-        return Bars(f"{self.title}{note}", self.kind, views, limit, not self.ordered)
+        return {
+            key: stacked(title, self.kind, bars[:_DRAWN], limit, ranked=not self.ordered)
+            for key, bars in views.items() if bars
+        }  # fmt: skip
 
     def _view(self, rows: Sequence[Row], key: str, label: str) -> Iterator[Bar]:
         """The bars of a file, with pieces by `key`."""
@@ -212,13 +212,13 @@ class Kind:
                 if isinstance(chart, Dots) and (not i or _varies(every, chart.x))]  # fmt: skip
         many = self.best and len(every) > _DRAWN
         ranked = [sorted(every, key=self._order)] if many else groups
-        stacks = [chart.bars(groups if chart.pieces else ranked, self.label)
+        stacks = [chart.views(groups if chart.pieces else ranked, self.label)
                   for chart in self.charts if isinstance(chart, Stacks)]  # fmt: skip
         yield Section(
             self.title,
             every,
             self._columns(every),
-            [*dots, *(bars for bars in stacks if bars)],
+            [*dots, *filter(None, stacks)],
             list(dict.fromkeys([*told(documents), *self._sentences(every)])),
             _assumptions(every, documents),
             self.id,
@@ -226,6 +226,9 @@ class Kind:
         refused = [row for document in documents for row in document.head.get("refused") or ()]
         if refused:
             yield table(f"{self.title}: left out", refused)
+        near = list(_near(documents))
+        if near:
+            yield table(f"{self.title}: nearest published runs", near)
 
     def _rows(self, document: Document) -> Iterator[dict[str, Any]]:
         head = {**document.head, "file": document.source}
@@ -243,7 +246,7 @@ class Kind:
         units = {row.get("unit", "") for row in rows}
         unit = units.pop() if len(units) == 1 else "number"
         first = (self.label, *self.first)
-        left_out = "|".join(filter(None, ["^_", self.left_out]))
+        left_out = "|".join(filter(None, ["^(_|nearest)", self.left_out]))
         compared = ("measured", "predicted", "low", "high") if unit else ()
         return [
             replace(each, show=unit) if each.key in compared else each
@@ -297,6 +300,23 @@ def of_header(header: Iterable[str]) -> str | None:
 def _varies(rows: Sequence[Row], keys: Iterable[str]) -> bool:
     """Whether rows differ in one of the keys."""
     return any(len({row.get(key) for row in rows}) > 1 for key in keys)
+
+
+def _near(documents: Sequence[Document]) -> Iterator[Row]:
+    """The nearest published runs of rows, each metric once."""
+    runs = [row["nearest"] for document in documents for row in document.rows if row.get("nearest")]
+    near = {
+        run["run"]: run for run in sorted(runs, key=lambda run: -run["distance"])
+    }  # the nearest is last and stays
+    for run in near.values():
+        for metric, value in run["measured"].items():
+            kind = kind_of(metric)
+            texts = (shown(each, kind) for each in (value, run["predicted"][metric]))
+            yield {
+                "published run": run["run"], "metric": header_of(metric),
+                **dict(zip(("published", "predicted there"), texts, strict=True)),
+                "distance": run["distance"], "source": run["source"], "url": run["url"],
+            }  # fmt: skip
 
 
 def told(documents: Sequence[Document]) -> Iterator[str]:

@@ -18,15 +18,13 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
-from perfmodel.errors import PerfmodelError
-from perfmodel.hardware import load
-from perfmodel.hardware.levels import OWN
+from perfmodel.render.dots import Dots
 from perfmodel.render.html import cases, controls, devices, summary, waterfall
 from perfmodel.render.html.figures import bars_figure, dots_figure, frame
 from perfmodel.render.html.kind import described
 from perfmodel.render.html.markup import Markup, section, tag
 from perfmodel.render.html.results import Results
-from perfmodel.render.html.sections import Bars, Row, Section
+from perfmodel.render.html.sections import Row, Section
 from perfmodel.render.svg import shapes
 
 _WHOLE = 2**53  # JavaScript represents whole numbers up to here exactly
@@ -90,13 +88,11 @@ def contents(results: Results) -> Contents:
 
 def _named(each: Section) -> Section:
     """The section with each row's limiter, if it is a memory level, by the device's name for it."""
-    rows: list[Row] = []
-    for row in each.rows:
-        try:
-            level = row.get("limiter") in OWN and load(str(row.get("device"))).level(row["limiter"])
-        except PerfmodelError:
-            level = None
-        rows.append({**row, "limiter": level.short} if level else row)
+    rows: list[Row] = [
+        {**row, "limiter": cases.names_on(str(row.get("device"))).get(limiter, limiter)}
+        if (limiter := row.get("limiter")) else row
+        for row in each.rows
+    ]  # fmt: skip
     return replace(each, rows=rows)
 
 
@@ -155,9 +151,9 @@ def _section(each: Section, ident: str, data: dict[str, Any]) -> Markup:
     for i, chart in enumerate(each.charts):
         name = f"{ident}-{i}"
         figure = (
-            bars_figure(chart, name)
-            if isinstance(chart, Bars)
-            else dots_figure(chart, each, name, ident)
+            dots_figure(chart, each, name, ident)
+            if isinstance(chart, Dots)
+            else bars_figure(chart, name)
         )
         if figure is not None:
             data["charts"][figure.id] = figure.script

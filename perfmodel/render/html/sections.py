@@ -1,23 +1,24 @@
 """Sections of the page: sentences, rows, and the charts and tables of the rows.
 
-Of charts, `Bars` are stacked lengths and `Dots` have a mark for each row. A new kind of result is a
-list of these (`perfmodel.render.html.kinds`).
+A chart is `Dots` with a mark for each row, or stacked lengths with one view or more. A new kind of
+result is a list of these (`perfmodel.render.html.kinds`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from perfmodel.columns import ASIDE, Column
-from perfmodel.quantities import shown
-from perfmodel.render.bars import Bar, Bars
+from perfmodel.quantities import ends_of, shown
 from perfmodel.render.dots import Dots
 from perfmodel.render.html.columns import columns, hidden
+from perfmodel.render.spans import Spans
 
 Row = Mapping[str, Any]
+Views = Mapping[str, Spans]
+"""Stacked bars by what their pieces are; of several views a page offers a choice."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Section:
     """Plain values for its marks and its table."""
     columns: Sequence[Column] = ()
     """Columns of the rows."""
-    charts: Sequence[Bars | Dots] = ()
+    charts: Sequence[Views | Dots] = ()
     """Its charts, in order; the table follows."""
     sentences: Sequence[str] = ()
     """Its sentences in the summary."""
@@ -75,19 +76,12 @@ class Section:
         true = {name: True for name, mark in marks.items() if mark}
         return {"key": column.name, "header": column.header or column.name, **true}
 
-    def told(
-        self,
-        name: Sequence[str],
-        axes: Sequence[str] = (),
-        ranges: Mapping[str, tuple[str, str]] = MappingProxyType({}),
-    ) -> dict[str, Any]:
+    def told(self, name: Sequence[str], axes: Sequence[str] = ()) -> dict[str, Any]:
         """What is told of a row that is pointed at, by places of columns: those of its name; those
         of its numbers, the axes' first, each with those of the ends of its range."""
         known = {column.name: column for column in self.columns}
         place = {key: i for i, key in enumerate(known)}
-        ranges = {"time_us": ("low_us", "high_us"), "predicted": ("low", "high"), **ranges}
-        ends = {key: ranges.get(key, (f"low_{key}", f"high_{key}")) for key in known}
-        ends = {key: pair for key, pair in ends.items() if set(pair) <= known.keys()}
+        ends = {key: ends_of(key) for key in known if set(ends_of(key)) <= known.keys()}
         skipped = {*name, *(end for pair in ends.values() for end in pair)}
         skipped |= {
             key for key, each in known.items() if hidden(each, self.rows) and key != "limiter"
@@ -107,6 +101,3 @@ def table(title: str, rows: Sequence[Row]) -> Section:
         for row in rows
     ]
     return Section(title, plain, columns(plain))
-
-
-__all__ = ["Bar", "Bars", "Dots", "Section", "table"]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from perfmodel.plaintext import listed
 from perfmodel.render.html.kinds import KINDS
 from perfmodel.render.problem import spoken
-from perfmodel.render.report import listed
 from perfmodel.render.terms import ABOUT
 from perfmodel.units import seconds
 
@@ -32,7 +32,7 @@ _SUBJECTS = {
 
 def sentences(cases: Sequence[Mapping[str, Any]]) -> list[str]:
     """Every sentence of predictions, the most general first."""
-    return [*_cases(cases), *_problems(cases), *_limiters(cases), *_faster(cases), *_rooms(cases)]
+    return [*_cases(cases), *_limiters(cases), *_faster(cases), *_rooms(cases)]
 
 
 def headline(results: Results) -> str:
@@ -80,21 +80,6 @@ def shared_problems(cases: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, A
         }
         for operator, group in problems.items()
     }
-
-
-def _problems(cases: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    for operator, fields in shared_problems(cases).items():
-        parts = [
-            f"{name.replace('_', ' ')} {_word(value)}"
-            for name, value in fields.items()
-            if value not in (None, "", operator)
-        ]
-        if parts:
-            yield f"In all cases{f' of {operator}' if operator else ''}: {', '.join(parts)}."
-
-
-def _word(value: Any) -> str:
-    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
 def _limiters(cases: Sequence[Mapping[str, Any]]) -> Iterator[str]:

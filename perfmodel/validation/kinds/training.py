@@ -25,8 +25,8 @@ LAYOUT = Layout(
     needed=("device", "network", "pass", "dtype", "seq", "devices", "metric", "value"),
     measured="value",
     text=(
-        "source", "device", "system", "network", "stack", "software", "dtype", "pass", "recompute",
-        "attention", "optimiser", "metric", "convention", "flag", "notes",
+        "source", "device", "system", "network", "stack", "software", "dtype", "pass", "reshard",
+        "recompute", "attention", "optimiser", "metric", "convention", "flag", "notes",
     ),
     whole=(
         "devices", "hidden", "layers", "heads", "kv_heads", "head_dim", "inner", "vocabulary",
