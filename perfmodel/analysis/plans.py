@@ -63,8 +63,8 @@ def _outcomes(place: Place, plans: Sequence[Fields]) -> list[Step | PerfmodelErr
             ready.append(plan)
         except PerfmodelError as error:
             ready.append(error)
-    made = iter(_at_once(place, [plan for plan in ready if isinstance(plan, Plan)]))
-    outcomes = [next(made) if isinstance(plan, Plan) else plan for plan in ready]
+    predicted = iter(_at_once(place, [plan for plan in ready if isinstance(plan, Plan)]))
+    outcomes = [next(predicted) if isinstance(plan, Plan) else plan for plan in ready]
     if len(plans) == 1:
         return outcomes
     return [
