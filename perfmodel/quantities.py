@@ -24,10 +24,11 @@ _KINDS = (
     (r"seconds|_s$", "seconds"),
     (r"^(memory|capacity|lacking|total|weights|cache|cache_room|left_alone)_\w*bytes$", "binary"),
     (r"^(context|exchange_buffers|graphs|activations|device|host|disk|problem)_bytes$", "binary"),
+    (r"^footprint_bytes$", "binary"),
     (r"bytes", "bytes"),
     (r"flops", "flops"),
     (r"watts", "watts"),
-    (r"share|coverage|mape|mfu|hit$|explained", "percent"),
+    (r"share(?!d)|coverage|mape|mfu|hit$|explained", "percent"),
 )
 """The kind of a key's values, by a part of it; the first match counts."""
 _UNIT = re.compile(r"_(us|ms|s|bytes)(?=_|$)")

@@ -226,7 +226,7 @@ def _runs_on(row: Mapping[str, Any]) -> str:
 
 def _usual(case: str) -> Column:
     header = case.removesuffix(" fp16") if case.startswith("attention") else case
-    return Column(header, lambda row: row["usual"][case], number=False)
+    return text(header, f"usual.{case}")
 
 
 _OPERATORS = Column(

@@ -129,7 +129,7 @@ _COLUMNS = (
     text("fact", "name", wrap=26, fold=12),
     Column("value", lambda row: told(row["value"], row["unit"]), number=False, wrap=24, fold=12),
     text("meaning", "meaning", wrap=35, fold=20),
-    Column("source", lambda row: row["number"]),
+    Column("source", "number"),
 )
 
 

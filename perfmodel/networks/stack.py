@@ -54,6 +54,8 @@ class Stack:
     """Whether dropout and the residual sum are one kernel."""
     experts_apart: bool = False
     """Whether each expert's product is a kernel of its own, instead of one grouped kernel."""
+    whole_experts: bool = False
+    """Whether the devices of tensor hold whole experts by default, where they split rows."""
     dispatchers: tuple[str, ...] = ()
     """Kernels that send tokens to the devices of their experts and back, NAME-dispatch and
     NAME-combine (`deepep.yaml`), of which the first runs whose buffers hold a device's tokens;

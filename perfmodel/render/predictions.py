@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 from perfmodel.hardware.levels import OWN, together
 from perfmodel.prediction import counted_work
@@ -14,9 +13,6 @@ from perfmodel.render.report import (
     Report,
     Row,
     binary,
-    micros,
-    quantity,
-    ratio,
     span,
     text,
 )
@@ -41,10 +37,11 @@ def report(
     of a tile that the user has set.
     """
     row = examples[0]
+    dimensions = [Column(f"tile {name}", f"tile.{name}", "{:.0f}") for name in tile]
     return Report(
         "predictions",
         rows,
-        [*_identity(examples, varying), *map(_dimension, tile), *_summary(examples)],
+        [*_identity(examples, varying), *dimensions, *_summary(examples)],
         title=f"{row['algorithm']}: {equals(shared(row['problem'], varying, follows))}",
         notes=[*why, *basis(examples)],
         examples=examples,
@@ -85,7 +82,12 @@ def labels(rows: Sequence[Row], varying: Sequence[str]) -> list[str]:
 
 
 def _identity(examples: Sequence[Row], varying: Sequence[str]) -> list[Column]:
-    return [text("device", "device"), _kernel(), *(_problem(name) for name in varying)]
+    return [text("device", "device"), _kernel(), *map(of_problem, varying)]
+
+
+def of_problem(name: str) -> Column:
+    """The column of a size or kind of a problem."""
+    return Column(name, f"problem.{name}", str)
 
 
 def _kernel() -> Column:
@@ -96,18 +98,6 @@ def _kernel() -> Column:
         return f"{kernel} ({schedule})" if kernel else str(schedule)
 
     return Column("kernel", full_name, number=False, fold=24)
-
-
-def _problem(name: str) -> Column:
-    return Column(name, lambda row: row["problem"].get(name), str)
-
-
-def _dimension(name: str) -> Column:
-    return Column(f"tile {name}", lambda row: row["tile"].get(name), lambda size: f"{size:.0f}")
-
-
-def _nested(header: str, key: str, name: str, show: Callable[[Any], str], rank: int = 0) -> Column:
-    return Column(header, lambda row: row[key].get(name), show, rank=rank)
 
 
 def _rate(row: Row) -> str:
@@ -143,7 +133,7 @@ def _summary(examples: Sequence[Row]) -> list[Column]:
     names = together((item for row in examples for item in row["levels"].items()), _GENERIC)
     levels = ["hbm", *(name for name in names if name not in OWN)]
     return [
-        Column("time", lambda row: row["time_us"], micros, style=lambda row: "bold"),
+        Column("time", "time_us", style=lambda row: "bold"),
         Column("range", span, rank=1),
         Column(
             "limiter",
@@ -154,9 +144,9 @@ def _summary(examples: Sequence[Row]) -> list[Column]:
         Column("runner-up", _runner_up, number=False, rank=2),
         Column("rate", _rate, rank=1),
         *(
-            _nested(names.get(name, name), "bytes", name, quantity("B"), 2 if name == "hbm" else 1)
+            Column(names.get(name, name), f"bytes.{name}", "bytes", rank=2 if name == "hbm" else 1)
             for name in levels
         ),
-        _nested("FLOP/B", "arithmetic_intensity", "hbm", ratio, 4),
+        Column("FLOP/B", "arithmetic_intensity.hbm", "number", rank=4),
         Column("memory", _memory, rank=3, style=lambda row: "" if row["fits"] else "red"),
     ]

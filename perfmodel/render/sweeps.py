@@ -3,38 +3,28 @@ limiter."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from perfmodel.analysis.sweep.answers import Answer, full_name
-from perfmodel.render.report import (
-    Column,
-    Report,
-    binary,
-    micros,
-    quantity,
-    ratio,
-    span,
-    text,
-)
+from perfmodel.columns import SOME
+from perfmodel.render.report import Column, Report, span, text
 
 _SHOWN = ("time_us", "low_us", "high_us", "limiter", "device")
 
 
 def report(answer: Answer, identity: Sequence[str], asked: Sequence[str]) -> Report:
     """One line for each row; `identity` distinguishes rows, `asked` are the queried quantities."""
-    columns = [_field(name) for name in identity]
     names = (full_name(name.strip()) for name in asked)
     example = answer.rows[0] if answer.rows else {}
-    columns += [
-        _number(name) for name in names if name not in (*_SHOWN, *identity) and name in example
-    ]
-    columns += [
-        Column("time", lambda row: row["time_us"], micros),
+    columns = [
+        *map(_field, identity),
+        *(Column(name, name) for name in names
+          if name not in (*_SHOWN, *identity) and name in example),
+        Column("time", "time_us"),
         Column("range", span, rank=1),
         text("limiter", "limiter", rank=2),
-    ]
-    if any(row["reason"] for row in answer.rows):
-        columns.append(text("reason", "reason"))
+        text("reason", "reason", when=SOME),
+    ]  # fmt: skip
     matched = answer.matched
     count = "1 row" if len(answer.rows) == 1 else f"{len(answer.rows):,} rows"
     note = f"{count}; {matched:,} of {answer.seen:,} met the condition"
@@ -51,15 +41,4 @@ def report(answer: Answer, identity: Sequence[str], asked: Sequence[str]) -> Rep
 
 def _field(name: str) -> Column:
     number = name not in ("device", "schedule", "dtype", "kv_dtype", "direction", "variant")
-    return Column(name, lambda row: row.get(name), str, number=number)
-
-
-def _number(name: str) -> Column:
-    show: Callable[[float], str] = ratio
-    if name.endswith("_bytes") and name.startswith("footprint"):
-        show = binary
-    elif name.startswith("bytes_"):
-        show = quantity("B")
-    elif "flops" in name:
-        show = quantity("FLOP")
-    return Column(name, lambda row: row.get(name), show)
+    return Column(name, name, str, number=number)

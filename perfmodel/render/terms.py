@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from perfmodel.render.report import Column, Report, Row, micros, quantity, ratio, text
+from perfmodel.render.report import Column, Report, Row, quantity, ratio, text
 
 PARTS: Mapping[str, Mapping[str, str]] = {
     "units": {
@@ -67,9 +67,9 @@ def _terms(row: Row) -> Iterator[Row]:
     names = dict.fromkeys([*row["terms_us"], *row["flops"], *row["bytes"]])
     for name in names:
         amounts = {
-            "operations": row["flops"].get(name),
-            "bytes": row["bytes"].get(name),
-            "time_us": row["terms_us"].get(name),
+            "operations": row["flops"].get(name) or None,
+            "bytes": row["bytes"].get(name) or None,
+            "time_us": row["terms_us"].get(name) or None,
         }
         if not any(amounts.values()):
             continue
@@ -80,8 +80,8 @@ def _terms(row: Row) -> Iterator[Row]:
             "part": _PART.get(name, "memory"),
             "resource": "shared" if name == "shared" else level,
             **amounts,
-            "intensity": row["arithmetic_intensity"].get(name),
-            "share": (amounts["time_us"] or 0.0) / row["time_us"],
+            "intensity": row["arithmetic_intensity"].get(name) or None,
+            "share": (amounts["time_us"] or 0.0) / row["time_us"] or None,
             "limits": name == row["limiter"],
             "about": ABOUT.get(name, _LEVEL) + (", slack" if slack else ""),
         }
@@ -89,11 +89,6 @@ def _terms(row: Row) -> Iterator[Row]:
 
 def _count(value: float) -> str:
     return str(int(value)) if float(value).is_integer() else f"{value:g}"
-
-
-def _present(line: Row, key: str) -> float | None:
-    """A number; None for zero, which is shown as a dash."""
-    return line.get(key) or None
 
 
 def _percent(share: float) -> str:
@@ -106,11 +101,11 @@ def _limiting(line: Row) -> str:
 
 _COLUMNS = (
     text("part", "part"),
-    Column("resource", lambda line: line["resource"], number=False, style=_limiting),
-    Column("time", lambda line: _present(line, "time_us"), micros, style=_limiting),
-    Column("of all", lambda line: _present(line, "share"), _percent, rank=1),
-    Column("work", lambda line: _present(line, "operations"), quantity("OP"), rank=1),
-    Column("bytes", lambda line: _present(line, "bytes"), quantity("B"), rank=1),
-    Column("FLOP/B", lambda line: _present(line, "intensity"), ratio, rank=3),
+    text("resource", "resource", style=_limiting),
+    Column("time", "time_us", style=_limiting),
+    Column("of all", "share", _percent, rank=1),
+    Column("work", "operations", quantity("OP"), rank=1),
+    Column("bytes", "bytes", rank=1),
+    Column("FLOP/B", "intensity", rank=3),
     text("what it is", "about", wrap=46, fold=16, rank=2),
 )

@@ -18,8 +18,9 @@ from perfmodel.errors import ProblemError
 from perfmodel.quantities import signed
 from perfmodel.render.chart import Chart
 from perfmodel.render.page import Page
+from perfmodel.render.predictions import of_problem
 from perfmodel.render.problem import equals, shared, spoken
-from perfmodel.render.report import Column, Report, Row
+from perfmodel.render.report import Report, Row
 from perfmodel.render.spans import Lane, Span, Spans, spans_chart
 from perfmodel.units import seconds
 
@@ -44,7 +45,7 @@ def report(found: Sequence[WhatIf], varying: Sequence[str], follows: Mapping[str
     device, *own = columns_of(CaseChange)
     columns = [
         device,
-        *(_problem(name) for name in varying),
+        *map(of_problem, varying),
         *(replace(each, get=limiters) if each.key == "limiter" else each for each in own),
     ]
     missing = {item.setting.device.slug: item.missing for item in found if item.missing}
@@ -56,10 +57,6 @@ def report(found: Sequence[WhatIf], varying: Sequence[str], follows: Mapping[str
         notes=[f"{slug}: the spec has no {', '.join(names)}" for slug, names in missing.items()],
         examples=rows,
     )
-
-
-def _problem(name: str) -> Column:
-    return Column(name, lambda row: row["problem"].get(name))
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from perfmodel.analysis.trend import LABELS, PUBLISHED, Fit, Point, fits, growth, series
+from perfmodel.analysis.trend import LABELS, PUBLISHED, Fit, Point, fit, fits, growth, series
 from perfmodel.render.chart import Chart
 from perfmodel.render.dots import Dots, dots_chart
 from perfmodel.render.page import Page
-from perfmodel.render.report import Column, Report, Row
+from perfmodel.render.report import Column, Report, Row, text
 
 NAMED = {
     "flops": {"p100-sxm2": "P100", "v100-sxm2": "V100", "a100-sxm4-80gb": "A100",
@@ -32,20 +32,18 @@ def report(devices: Sequence[Point] = ()) -> Report:
     for name in LABELS:
         points = [point for point in devices if point.series == name]
         if len({point.year for point in points}) > 1:
-            from perfmodel.analysis.trend import fit
-
             rows.append(_row(fit(points), "shipped devices", None))
     return Report(
         "trend",
         rows,
         [
             Column("series", lambda row: LABELS[row["series"]], number=False),
-            Column("points", lambda row: row["source"], number=False, rank=1),
+            text("points", "source", rank=1),
             Column("n", "n", rank=2),
             Column("years", lambda row: f"{row['first']:.0f}-{row['last']:.0f}", rank=1),
-            Column("in 2 years", lambda row: row["per_two_years"], lambda value: f"{value:.2f}x"),
-            Column("published", lambda row: row["published"], lambda value: f"{value:.1f}x"),
-            Column("in 20 years", lambda row: row["per_twenty_years"], lambda v: f"{v:,.0f}x"),
+            Column("in 2 years", "per_two_years", "{:.2f}x"),
+            Column("published", "published", "{:.1f}x"),
+            Column("in 20 years", "per_twenty_years", "{:,.0f}x"),
         ],
         title="The memory wall: growth of peak hardware numbers",
         notes=[

@@ -66,7 +66,7 @@ class Plan(FineTuning, Loads):
         int, FieldOption(PLAN, spellings=("--expert-tensor", "--etp"), least=0)
     ] = 0
     """Expert-tensor parallelism: devices of `tensor` that split each expert, all of them or 1; 0:
-    all, or 1 where `expert` exceeds `data`."""
+    as the stack does, or 1 where `expert` exceeds `data`."""
     zero: Annotated[int, FieldOption(PLAN, "STAGE", least=0)] = 0
     """ZeRO stage: 1 shards optimiser states, 2 gradients too, 3 weights too (FSDP); 0: none."""
     reshard: Annotated[
@@ -262,7 +262,8 @@ class Plan(FineTuning, Loads):
     def splits_experts(self) -> bool:
         """Whether the devices of `tensor` split each expert."""
         if not self.expert_tensor:
-            return self.expert <= self.data
+            keeps = load_stack(self.stack).whole_experts and self.splits_rows and self.expert > 1
+            return self.expert <= self.data and not keeps
         return self.expert_tensor == self.tensor
 
     @property

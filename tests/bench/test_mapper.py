@@ -8,6 +8,7 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
+from cases import cases, listed
 
 from perfmodel.algorithms import library
 from perfmodel.algorithms.declaration import declare
@@ -189,15 +190,7 @@ def test_an_mlp_is_left_unfused_on_a_gpu():
     assert float(times[1]) > 10
 
 
-PRUNED = [
-    ("attention", {"seq": 1024, "heads": 4}, "a100-sxm4-80gb"),
-    ("attention", {"seq": 2048, "heads": 8, "causal": True}, "h100-sxm"),
-    ("gqa", {"seq": 1024}, "a100-sxm4-80gb"),
-    ("matmul", {"m": 1024}, "h100-sxm"),
-    ("mlp", {"tokens": 512, "hidden": 512}, "a100-sxm4-80gb"),
-    ("kernel-matvec", {"points": 4096}, "h100-sxm"),
-    ("block-sparse-attention", {"seq": 2048}, "h100-sxm"),
-]
+PRUNED = listed(__file__, "PRUNED")
 
 
 @pytest.mark.parametrize(("name", "sizes", "device"), PRUNED)
@@ -408,14 +401,7 @@ def renamed(case):
     return replace(case, algorithm=algorithm, sizes=sizes)
 
 
-@pytest.mark.parametrize(
-    ("name", "sizes"),
-    [
-        ("kernel-matvec", {"points": 2048, "dim": 40}),
-        ("attention", {"heads": 2, "seq": 512, "head_dim": 72, "causal": True}),
-        ("layernorm-matmul", {"tokens": 512, "hidden": 512}),
-    ],
-)
+@cases
 def test_what_axes_are_called_changes_nothing(name, sizes):
     case, device = library.load(name).at(**sizes), load("a100-sxm4-80gb")
     assert search(renamed(case), device).seconds == search(case, device).seconds

@@ -272,6 +272,8 @@ def test_a_key_says_its_unit():
         "mfu_percent": ("MFU percent", "number"),
         "mfu": ("MFU", "percent"),
         "useful_flops": ("useful flops", "flops"),
+        "footprint_bytes": ("footprint", "binary"),
+        "at shared memory": ("at shared memory", "number"),  # an intensity, not a share
     }
     assert {key: (header_of(key), kind_of(key)) for key in wanted} == wanted
 
