@@ -48,7 +48,8 @@ def _spread(problem: Attention, config: BackwardConfig) -> bool:
     return config.spread and problem.heads_q > problem.heads_kv
 
 
-def _arrays(problem: Attention, config: BackwardConfig) -> tuple[Array, ...]:
+def arrays_of(problem: Attention, config: BackwardConfig) -> tuple[Array, ...]:
+    """Forward inputs, dO, O and L, what launches leave for each other, and the gradients."""
     b, g, r, q, x, d, e = dims(problem)
     output = problem.elements()["output"].name
     scratch = []
@@ -71,7 +72,8 @@ def _arrays(problem: Attention, config: BackwardConfig) -> tuple[Array, ...]:
     )
 
 
-def _derive(problem: Attention, tensors: Tensors) -> None:
+def derive(problem: Attention, tensors: Tensors) -> None:
+    """O and L of the forward pass."""
     found = forward_reference(problem, tensors)
     for name in ("O", "L"):
         tensors[name].copy_(found[name])
@@ -96,30 +98,35 @@ def check(problem: Attention) -> None:
 
 def _plan(problem: Attention, config: BackwardConfig) -> tuple[Launch, ...]:
     check(problem)
-    b, g, r, q, _, d, e = dims(problem)
+    b, g, r, q, _, d, _ = dims(problem)
     wide = _widths(problem)
-    rows = (b * g * r * ceil_div(q, ROWS),)
-    delta = Launch(
-        "delta",
-        attention_delta,
-        rows,
-        {"OUT": "O", "DO": "dO", "L": "L", "DELTA": "D", "NORM": "N", "seq_q": q},
-        {"E": e, "BE": wide["BE"], "ROWS": ROWS},
-        num_warps=max(wide["BE"] // 32, 4),
-    )
-    launches = [delta, _key_launch(problem, config)]
+    launches = [delta_launch(problem), _key_launch(problem, config)]
     if _spread(problem, config):
         launches.append(_combine_launch(problem))
     if config.apart:
-        return (*launches, _query_launch(problem, config))
+        return (*launches, query_launch(problem, config))
     conversion = Launch(
         "conversion",
         attention_conversion,
-        rows,
+        (b * g * r * ceil_div(q, ROWS),),
         {"SUM": "dQ32", "DQ": "dQ", "root": scale_of(problem), "seq_q": q},
         {"D": d, "BD": wide["BD"], "ROWS": ROWS},
     )
     return (*launches, conversion)
+
+
+def delta_launch(problem: Attention) -> Launch:
+    """D and N of every row."""
+    b, g, r, q, _, _, e = dims(problem)
+    wide = _widths(problem)["BE"]
+    return Launch(
+        "delta",
+        attention_delta,
+        (b * g * r * ceil_div(q, ROWS),),
+        {"OUT": "O", "DO": "dO", "L": "L", "DELTA": "D", "NORM": "N", "seq_q": q},
+        {"E": e, "BE": wide, "ROWS": ROWS},
+        num_warps=max(wide // 32, 4),
+    )
 
 
 def _widths(problem: Attention) -> dict[str, int]:
@@ -196,7 +203,8 @@ def _key_launch(problem: Attention, config: BackwardConfig) -> Launch:
     )
 
 
-def _query_launch(problem: Attention, config: BackwardConfig) -> Launch:
+def query_launch(problem: Attention, config: BackwardConfig) -> Launch:
+    """dQ by blocks of their own."""
     b, g, r, q, *_ = dims(problem)
     br, bc = config.query_br, config.query_bc
     return Launch(
@@ -228,7 +236,8 @@ def _combine_launch(problem: Attention) -> Launch:
     )
 
 
-def _schedule(problem: Attention, config: BackwardConfig) -> Schedule:
+def schedule_of(problem: Attention, config: BackwardConfig) -> Schedule:
+    """The schedule that the model counts."""
     return tiled_gradients(
         problem.mask(),
         config.br,
@@ -276,11 +285,11 @@ KERNELS = (
         dtypes=("fp32", "fp16", "bf16"),
         configs=configs(),
         cases=CASES,
-        arrays=_arrays,
+        arrays=arrays_of,
         plan=_plan,
-        schedule=_schedule,
+        schedule=schedule_of,
         reference_of=backward_reference,
-        derive=_derive,
+        derive=derive,
         menu_of=menu,
         forms=FORMS,
     ),

@@ -275,7 +275,8 @@ class Machine:
             where=lambda a, b, c: tensor(np.where(a, b, c)),
             minimum=self.pointwise(np.minimum, min), maximum=self.pointwise(np.maximum, max),
             max=lambda values, axis: values.max(axis), sum=lambda values, axis: values.sum(axis),
-            exp2=np.exp2, log2=np.log2, store=self.store, warp_specialize=self.specialise,
+            exp2=np.exp2, log2=np.log2, store=self.store, load=self.load,
+            warp_specialize=self.specialise,
         )  # fmt: skip
         self.mbarrier = SimpleNamespace(
             MBarrierLayout=lambda: "barrier", init=self.init, wait=self.wait, arrive=self.arrive,
@@ -327,6 +328,10 @@ class Machine:
     def store(self, target, values, mask):
         array, at = target
         array[at[mask]] = values[mask]
+
+    def load(self, source, mask, other):
+        array, at = source
+        return tensor(np.where(mask, array[np.where(mask, at, 0)], other))
 
     def specialise(self, parts, warps, registers):
         assert len(parts) == len(warps) + 1 == len(registers) + 1

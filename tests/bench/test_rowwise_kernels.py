@@ -92,6 +92,9 @@ POINTS = Rowwise("pointwise", 64, 512, "fp16")
         ("rotary", None, {"heads": 3}, "heads must be a power of two, not 3"),
         ("add-rmsnorm", None, {"rows": 2**20}, "at most 1048576; take fewer rows"),
         ("chain-fused", None, {"cols": 0}, "cols must be a power of two, not 0"),
+        ("ssd-scan", None, {"tile": 8}, "tile must be at least 16"),
+        ("ssd-scan", None, {"rows": 3}, "rows must be a power of two, not 3"),
+        ("gated-delta", None, {"walked": 8}, "walked and columns must be at least 16"),
     ],
 )
 def test_what_a_kernel_cannot_do_is_one_line(kernel, problem, fields, told):
