@@ -6,6 +6,10 @@ BIN    := $(VENV)/bin
 # Processes that run the tests, each from its own end of the list, so that few files are split:
 # what a file compiles once is not compiled twice.
 JOBS   ?= 2
+# The plugins that the tests need, by name: asserts of every module of a package that announces a plugin
+# are rewritten anew by each process, and perfmodel announces one.
+PYTEST := $(BIN)/python -m pytest -q --disable-plugin-autoload -p xdist.plugin -p _hypothesis_pytestplugin \
+          -n $(JOBS) --dist worksteal
 # A measured-run table, for `make fit` and `make scoreboard`.
 DATA   ?=
 # Inputs of the fuzzer, predictions to check, mistakes to make; without a seed one is drawn and told.
@@ -36,14 +40,14 @@ $(VENV)/.ready: pyproject.toml constraints-cpu.txt
 demo: $(VENV)/.ready ## Standard against tiled attention on A100, H100 and B200, with charts
 	$(BIN)/perfmodel demo --output-dir build/demo
 
-quick: $(VENV)/.ready ## The laws of the model and of its parts on few examples, in a minute or two
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal --hypothesis-profile quick tests/unit tests/model
+quick: $(VENV)/.ready ## The laws of the model and of its parts on five examples and five cases each
+	$(PYTEST) --hypothesis-profile quick tests/unit tests/model
 
 test: $(VENV)/.ready ## Run all tests, the documents' examples and the notebooks among them
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
+	$(PYTEST)
 
 test-all: $(VENV)/.ready ## Run all tests where all that they need is there: a test that is skipped has failed
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal --no-skips --continue-on-collection-errors
+	$(PYTEST) --no-skips --continue-on-collection-errors
 
 check: $(VENV)/.ready ## Lint, formatting, types, import layers, lines of each room
 	$(BIN)/ruff check
@@ -111,7 +115,7 @@ mutants: $(VENV)/.ready ## Make 60 mistakes in a copy, three a package; nine of 
 	$(BIN)/python tests/mutants --mutants $(MUTANTS) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))
 
 coverage: $(VENV)/.ready ## Lines and branches that the tests run, those they do not, and which test runs which
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal --cov --cov-context=test \
+	$(PYTEST) -p pytest_cov --cov --cov-context=test \
 	    --cov-report=term-missing:skip-covered
 
 clean: ## Remove everything that was built, the virtual environment included

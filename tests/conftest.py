@@ -28,8 +28,8 @@ settings.register_profile(
     print_blob=False,
     suppress_health_check=[HealthCheck.too_slow],
 )
-# The first of the same examples: `make quick`.
-settings.register_profile("quick", settings.get_profile("perfmodel"), max_examples=8)
+# The first of the same examples, and as many cases of each test: `make quick`.
+settings.register_profile("quick", settings.get_profile("perfmodel"), max_examples=5)
 # Mutants are looked for with more of the same examples.
 settings.register_profile("thorough", settings.get_profile("perfmodel"), max_examples=200)
 # pytest --hypothesis-profile deep: other examples in every run, and many more of them.
@@ -83,8 +83,25 @@ def _gpu_there() -> str | None:
 MISSING = {"gpu": _gpu_missing, "no_gpu": _gpu_there, "browser": _browser_missing}
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def _few(items: list[pytest.Item], most: int) -> set[pytest.Item]:
+    """So many cases of each test at most, evenly spread over all of them."""
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    counts = {name: min(most, len(cases)) for name, cases in tests.items()}
+    return {
+        tests[name][i * len(tests[name]) // count]
+        for name, count in counts.items()
+        for i in range(count)
+    }
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Skip what this machine cannot run, in this one place; torch is imported only if asked for."""
+    if config.getoption("--hypothesis-profile", None) == "quick":
+        kept = _few(items, settings().max_examples)
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = [item for item in items if item in kept]
     for marker, missing in MISSING.items():
         marked = [item for item in items if item.get_closest_marker(marker)]
         reason = missing() if marked else None
@@ -152,6 +169,18 @@ def cli(capsys, tmp_path, monkeypatch):
         code = run([str(item) for item in arguments])
         out, err = capsys.readouterr()
         return code, out, err
+
+    return call
+
+
+@pytest.fixture
+def output(cli):
+    """Standard output of a command that has to succeed."""
+
+    def call(*arguments):
+        code, out, err = cli(*arguments)
+        assert code == 0, err
+        return out
 
     return call
 

@@ -84,7 +84,7 @@ settings.register_profile(
     deadline=None,
     database=None,
     derandomize=True,
-    max_examples=25,
+    max_examples=10,
     phases=[Phase.explicit, Phase.generate],
 )
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
@@ -37,6 +38,12 @@ PRODUCTS: dict[str, Any] = {
 }
 ROWS = ("softmax", "layernorm", "rmsnorm", "quantise")
 FAMILIES = (*ATTENTION, *PRODUCTS, *ROWS, *(f"{op} backward" for op in ROWS[:3]), "pointwise")
+
+
+def examples(share: float) -> settings:
+    """So many times the examples of the profile, whichever that is: fewer of a law of which each
+    example is long, or that is drawn for each of many names, more of one where it is short."""
+    return settings(max_examples=max(1, round(share * settings().max_examples)))
 
 
 @dataclass(frozen=True)

@@ -229,16 +229,14 @@ def test_a_file_gives_back_what_was_learned(learned, tmp_path):
     assert load_learned(path) == learned
 
 
-def test_the_commands_learn_and_correct(cli, tmp_path, monkeypatch):
+def test_the_commands_learn_and_correct(output, tmp_path, monkeypatch):
     path = tmp_path / "mine.yaml"
-    code, _, err = cli("learn", str(RUNS), "-o", str(path))
-    assert code == 0, err
+    output("learn", str(RUNS), "-o", str(path))
     ask = ("predict", "gemm", "-d", "h200", "-m", "4096", "-n", "4096", "-k", "4096",
            "--implementation", KERNEL, "-f", "json")  # fmt: skip
 
     def seconds(*more):
-        code, out, err = cli(*ask, *more)
-        assert code == 0, err
+        out = output(*ask, *more)
         return json.loads(out)["predictions"][0]["time_us"]
 
     plain, corrected = seconds(), seconds("--learned", str(path))
@@ -253,9 +251,8 @@ def test_the_commands_learn_and_correct(cli, tmp_path, monkeypatch):
     assert seconds() == corrected
 
 
-def test_the_plan_is_a_table_to_fill_in(cli):
-    code, out, err = cli("learn", "--plan", "7", "-d", "h100-sxm", "--op", "gemm", "-f", "csv")
-    assert code == 0, err
+def test_the_plan_is_a_table_to_fill_in(output):
+    out = output("learn", "--plan", "7", "-d", "h100-sxm", "--op", "gemm", "-f", "csv")
     head, *lines = out.splitlines()
     assert len(lines) == len(set(lines)) == 7
     assert {"device", "m", "n", "k", "dtype", "measured_us"} <= set(head.split(","))

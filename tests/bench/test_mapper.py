@@ -8,6 +8,7 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
+from cases import cases, listed
 
 from perfmodel.algorithms import library
 from perfmodel.algorithms.declaration import declare
@@ -24,6 +25,7 @@ from perfmodel.napkin.tiles import candidates, combined, fewest
 from perfmodel.napkin.trace import least_bytes, sentences
 from perfmodel.operators import registry
 from perfmodel.operators.declared import DeclaredOperator
+from perfmodel.predict import predict, predict_arrays
 from perfmodel.timing.constants import default
 from perfmodel.timing.machine import machine
 
@@ -188,15 +190,7 @@ def test_an_mlp_is_left_unfused_on_a_gpu():
     assert float(times[1]) > 10
 
 
-PRUNED = [
-    ("attention", {"seq": 1024, "heads": 4}, "a100-sxm4-80gb"),
-    ("attention", {"seq": 2048, "heads": 8, "causal": True}, "h100-sxm"),
-    ("gqa", {"seq": 1024}, "a100-sxm4-80gb"),
-    ("matmul", {"m": 1024}, "h100-sxm"),
-    ("mlp", {"tokens": 512, "hidden": 512}, "a100-sxm4-80gb"),
-    ("kernel-matvec", {"points": 4096}, "h100-sxm"),
-    ("block-sparse-attention", {"seq": 2048}, "h100-sxm"),
-]
+PRUNED = listed(__file__, "PRUNED")
 
 
 @pytest.mark.parametrize(("name", "sizes", "device"), PRUNED)
@@ -245,7 +239,7 @@ def test_no_candidate_beats_its_bound():
             continue
         laid, cost = layout.count(tiles)
         width = max((len(values) for values in tiles.values()), default=1)
-        seconds = mapper.seconds_of(target, layout, laid, cost, width)
+        (seconds,) = mapper.seconds_of(target, layout, laid, cost, (1, width))
         assert np.all(mapper.bound_of(target, layout, cost) <= seconds)
 
 
@@ -347,10 +341,33 @@ def test_a_sum_goes_at_the_memorys_rate_whatever_its_shape(device):
 def test_blocks_that_share_a_sum_write_a_part_each_and_one_adds_them_up():
     (kernel,) = search(summed(1, 1, 2**22 + 3), load("h100-sxm")).kernels
     blocks = -(-(2**22 + 3) // kernel.tiles["c"])
-    whole, fold = count(kernel.part.schedule, kernel.part.sizes, kernel.part.elements).kernels
+    layout, tiles = kernel.layout, {axis: np.array([size]) for axis, size in kernel.tiles.items()}
+    whole, fold = count(layout.schedule(tiles), layout.sizes, layout.elements).kernels
     assert whole.blocks == blocks > load("h100-sxm").units
     assert whole.bytes_at("l2") == 4 * (2**22 + 3 + blocks)
     assert fold.bytes_at("hbm") == 4 * (blocks + 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "axis", "fusion"),
+    [
+        ("adamw", "parameters", "fused"),
+        ("add-rmsnorm", "tokens", "fused"),
+        ("add-rmsnorm", "hidden", "unfused"),
+        ("linear-gelu", "tokens", "unfused"),
+        ("linear-gelu", "hidden", "unfused"),
+    ],
+)
+def test_problems_searched_together_have_the_times_of_each_alone(name, axis, fusion):
+    """Also where some of a nest's tiles fit for some problems alone, and where their nests
+    differ."""
+    operator, device = registry.load(name), load("h100-sxm")
+    sizes = [16, 17, 64, 300, 4096, 4097, 5000, 12_288, 60_000, 2**20]
+    many = predict_arrays(operator.problem(**{axis: np.array(sizes)}), device, schedule=fusion)
+    for i, size in enumerate(sizes):
+        alone = predict(operator.problem(**{axis: size}), device, schedule=fusion)
+        for figure in ("seconds", "tile", "bytes", "terms", "occupancy"):
+            assert getattr(many.one(i), figure) == getattr(alone, figure)
 
 
 # -- names -----------------------------------------------------------------------------------------
@@ -384,14 +401,7 @@ def renamed(case):
     return replace(case, algorithm=algorithm, sizes=sizes)
 
 
-@pytest.mark.parametrize(
-    ("name", "sizes"),
-    [
-        ("kernel-matvec", {"points": 2048, "dim": 40}),
-        ("attention", {"heads": 2, "seq": 512, "head_dim": 72, "causal": True}),
-        ("layernorm-matmul", {"tokens": 512, "hidden": 512}),
-    ],
-)
+@cases
 def test_what_axes_are_called_changes_nothing(name, sizes):
     case, device = library.load(name).at(**sizes), load("a100-sxm4-80gb")
     assert search(renamed(case), device).seconds == search(case, device).seconds

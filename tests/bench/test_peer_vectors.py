@@ -12,7 +12,6 @@ from collections import Counter
 from functools import cache
 
 import pytest
-import yaml
 from folders import ROOT
 from metamodels import CONFIGS, REMOVED, built, without
 from transformersmodels import MODELS
@@ -27,10 +26,11 @@ from perfmodel.networks.summary import cache_bytes
 from perfmodel.serving.cachememory import sequence_bytes
 from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.engine import load as load_engine
+from perfmodel.yamltable import parse
 
 SOURCES = {
     source.pop("name"): source
-    for source in yaml.safe_load(
+    for source in parse(
         (ROOT / "tests/vectors/peers.yaml").read_text(encoding="utf-8")
     )["sources"]
 }  # fmt: skip

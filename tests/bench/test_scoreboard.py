@@ -9,6 +9,7 @@ import heldoutchart
 import numpy as np
 import pandas as pd
 import pytest
+from cases import cases
 from folders import ROOT
 
 from perfmodel.errors import TableError
@@ -152,19 +153,7 @@ def test_held_out_errors_stand_before_the_fitted_ones(board):
     assert set(found) == {"gemm 16-bit", "norms, softmax"}
 
 
-@pytest.mark.parametrize(
-    ("row", "line"),
-    [
-        (("attention", "bf16", "fp8", "fwd", "decode"), "decode fp8 cache"),
-        (("attention", "fp16", "fp16", "fwd", "prefill"), "prefill 16-bit"),
-        (("attention", "fp8", "fp8", "fwd", "prefill"), "prefill fp8"),
-        (("attention", "bf16", "bf16", "fwdbwd", "prefill"), "prefill backward"),
-        (("gemm", "bf16", "", "fwd", ""), "gemm 16-bit"),
-        (("gemm", "nvfp4", "", "fwd", ""), "gemm nvfp4"),
-        (("rmsnorm", "bf16", "", "fwd", ""), "norms, softmax"),
-        (("quantise", "bf16", "", "fwd", ""), "quantise"),
-    ],
-)
+@cases
 def test_every_run_has_a_line(row, line):
     columns = ["op", "dtype", "kv_dtype", "direction", "phase"]
     assert scores.lines(pd.DataFrame([row], columns=columns)).tolist() == [line]

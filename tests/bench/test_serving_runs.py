@@ -7,7 +7,6 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
 from cases import cases
 from folders import SHARED
 
@@ -30,6 +29,7 @@ from perfmodel.serving.served import serve
 from perfmodel.serving.steps import Steps
 from perfmodel.table.reading import read
 from perfmodel.validation.serving import LAYOUT, asked_of, predict_table
+from perfmodel.yamltable import parse
 
 TABLE = SHARED / "data" / "serving_runs_dev.csv.gz"
 VECTORS = SHARED / "reference" / "inference_vectors.yaml"
@@ -241,7 +241,7 @@ def test_compare_of_serving_tables(tmp_path, capsys):
 def vectors():
     if not VECTORS.exists():
         pytest.skip(f"{VECTORS} is not there")
-    return {one["id"]: one for one in yaml.safe_load(VECTORS.read_text())}
+    return {one["id"]: one for one in parse(VECTORS.read_text())}
 
 
 @cases

@@ -1,32 +1,15 @@
 """The command line as a user drives it: results, formats, errors of one line, exit codes."""
 
-import csv
-import io
 import json
 import os
 import subprocess
 import sys
 
 import pytest
+from cases import cases
 from folders import ROOT
-from refusing import refused
-
-from perfmodel.cli import run
-from perfmodel.hardware import load
 
 ATTENTION = ["predict", "attention", "--device", "h100-sxm"]
-
-
-@pytest.fixture
-def cli(capsys):
-    """Runs the command line in this process: (exit code, stdout, stderr)."""
-
-    def call(*arguments):
-        code = run([str(item) for item in arguments])
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return call
 
 
 @pytest.fixture
@@ -52,25 +35,6 @@ def process(*arguments, **options):
     )
 
 
-def test_prediction_as_json_has_the_documented_members(predictions):
-    (one,) = predictions("attention", "-d", "h100-sxm", "--seq", "4096", "--causal")
-    assert set(one) >= {
-        *("device", "algorithm", "schedule", "problem", "time_us", "low_us", "high_us", "limiter"),
-        *("terms_us", "flops", "bytes", "arithmetic_intensity", "footprint_bytes", "tile"),
-        *("waves", "assumptions"),
-    }
-    assert set(one["terms_us"]) >= {
-        *("hbm", "l2", "shared", "matrix", "vector", "special", "latency", "launch")
-    }
-    assert set(one["flops"]) == {"matrix", "vector", "special"}
-    assert set(one["bytes"]) == set(one["arithmetic_intensity"]) == {"hbm", "l2", "shared"}
-    assert one["device"] == "h100-sxm"
-    assert one["problem"]["seq_q"] == one["problem"]["seq_kv"] == 4096
-    assert one["problem"]["causal"] is True
-    assert one["low_us"] <= one["time_us"] <= one["high_us"]
-    assert one["limiter"] in one["terms_us"]
-
-
 def test_one_element_per_device_case_and_schedule_in_that_order(predictions):
     found = predictions(
         *("attention", "-d", "h100-sxm", "--gpu", "a100", "--schedule", "standard,tiled"),
@@ -84,56 +48,10 @@ def test_one_element_per_device_case_and_schedule_in_that_order(predictions):
     assert found[4]["schedule"].startswith("tiled")
 
 
-def test_decode_and_prefill_in_one_sweep_keep_their_order(predictions):
-    found = predictions("attention", "-d", "h100-sxm", "--seq-q", "16,1,8", "--seq-kv", "4096")
-    assert [p["problem"]["seq_q"] for p in found] == [16, 1, 8]
-    for one in found:
-        alone = predictions(
-            *("attention", "-d", "h100-sxm", "--seq-q", one["problem"]["seq_q"]),
-            *("--seq-kv", "4096"),
-        )
-        assert alone == [one]
-
-
-def test_windows_and_no_window_in_one_sweep(predictions):
-    found = predictions("attention", "-d", "h100-sxm", "--window", "0,1024", "--seq", "8k")
-    assert "window" not in found[0]["problem"]
-    assert found[1]["problem"]["window"] == 1024
-    assert found[1]["time_us"] < found[0]["time_us"]
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("gemm", "-m", "4096", "-n", "4096", "-k", "4096", "--dtype", "fp16"),
-        ("softmax", "--rows", "4096", "--cols", "1k:4k:x2"),
-        ("layernorm", "--direction", "bwd"),
-        ("rmsnorm",),
-        ("pointwise", "--variant", "silu_mul", "--inputs", "2"),
-        ("quantise", "--rows", "1,64"),
-        (
-            "attention",
-            "--heads",
-            "32",
-            "--kv-heads",
-            "8",
-            "--head-dim-v",
-            "64",
-            "--kv-dtype",
-            "fp8",
-        ),
-        ("attention", "--direction", "fwd,bwd", "--dtype", "fp16,bf16"),
-    ],
-)
+@cases
 def test_every_operator(predictions, arguments):
     found = predictions(*arguments, "--device", "h100-sxm")
     assert all(one["time_us"] > 0 for one in found)
-
-
-def test_sizes_beyond_any_integer_do_not_overflow(predictions):
-    (one,) = predictions("gemm", "-d", "h100-sxm", *("-m", 2**40, "-n", 2**40, "-k", 2**40))
-    assert one["flops"]["matrix"] == pytest.approx(2.0 * 2**120)
-    assert one["time_us"] > 1e20
 
 
 def test_table_shows_what_varies_and_says_the_rest_above(cli):
@@ -162,22 +80,6 @@ def test_terms_show_every_resource(cli):
     assert "0.00" not in out  # what is zero has no line, or a dash
 
 
-def test_csv_has_a_line_per_prediction_and_every_number(cli):
-    _, out, _ = cli(*ATTENTION, "--schedule", "standard,tiled", "--seq", "1k,2k", "-f", "csv")
-    rows = list(csv.DictReader(io.StringIO(out)))
-    assert len(rows) == 4
-    assert float(rows[0]["time_us"]) > 0
-    assert float(rows[0]["terms_us_hbm"]) > 0
-    assert rows[1]["problem_seq_q"] == "2048"
-
-
-def test_markdown_is_a_table(cli):
-    _, out, _ = cli(*ATTENTION, "--format", "markdown")
-    lines = [line for line in out.splitlines() if line.startswith("|")]
-    assert len(lines) == 3
-    assert len({line.count("|") for line in lines}) == 1
-
-
 @pytest.mark.parametrize(("suffix", "start"), [("json", "{"), ("csv", "device,"), ("md", "**")])
 def test_the_suffix_of_the_output_decides(cli, tmp_path, suffix, start):
     path = tmp_path / f"out.{suffix}"
@@ -187,39 +89,11 @@ def test_the_suffix_of_the_output_decides(cli, tmp_path, suffix, start):
     assert [item.name for item in tmp_path.iterdir()] == [path.name]
 
 
-def test_own_spec_by_path(predictions, tmp_path):
-    spec = tmp_path / "mine.yaml"
-    spec.write_text(load("h100-sxm").dump().replace("slug: h100-sxm", "slug: mine", 1))
-    (one,) = predictions("attention", "--device", spec)
-    assert one["device"] == "mine"
-
-
-def test_a_sweep_of_impossible_problems_leaves_nothing_behind(cli, tmp_path):
-    path = tmp_path / "sweep.csv"
-    bad = ("--heads", "11,12", "--kv-heads", "8", "--output", path)
-    refused(cli(*ATTENTION, *bad))
-    assert list(tmp_path.iterdir()) == []
-    assert "multiple" in refused(cli(*ATTENTION, "--heads", "12", "--kv-heads", "8", "-f", "csv"))
-
-
 def test_an_impossible_problem_costs_its_row(cli):
     code, out, err = cli(*ATTENTION, "--heads", "8,12", "--kv-heads", "8", "-f", "csv")
     assert code == 0
     assert len(out.splitlines()) == 2
     assert "multiple" in err
-
-
-def test_unknown_commands_name_the_nearest(cli):
-    assert "no command named 'prdict'; did you mean predict?" in refused(cli("prdict"))
-    assert "did you mean attention" in refused(cli("predict", "atention"))
-
-
-def test_help_has_examples_and_exit_code_0(cli):
-    for arguments in ((), ("predict",), ("predict", "attention"), ("compare",), ("hardware",)):
-        code, out, _ = cli(*arguments, "--help")
-        assert code == 0
-        assert "perfmodel" in out
-    assert "--gpu" in cli("predict", "gemm", "--help")[1]
 
 
 def test_no_arguments_are_answered_with_help(cli):
@@ -271,14 +145,6 @@ def test_a_reader_that_leaves_early_is_no_error():
     assert done.stderr == ""
 
 
-def test_interrupting_says_so(monkeypatch, capsys):
-    def interrupt(*_arguments, **_options):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("perfmodel.cli.predict.predict_arrays", interrupt)
-    assert run([*ATTENTION]) == 130
-
-
 def test_unfused_attention_pays_for_masks_and_dropout_in_bytes_and_fused_does_not(predictions):
     case = (*ATTENTION[1:], "--seq", "2k", "--heads", "64", "--schedule", "standard,tiled")
     plain, fused = predictions(*case)
@@ -306,11 +172,3 @@ print(sorted({"pydantic", "yaml"} & set(sys.modules)))"""
         for _ in range(2)
     ]
     assert last == ["['pydantic', 'yaml']", "[]"]
-
-
-@pytest.mark.parametrize(("given", "said"), [("x", "valid integer"), ("0", "not in the range")])
-def test_options_of_other_types_are_validated_when_given(given, said, cli, tmp_path):
-    call = ("sweep", "gemm", "-d", "h100-sxm", "--m", 64, "--output", tmp_path / "s")
-    error = refused(cli(*call, "--chunk", given))
-    assert "--chunk" in error
-    assert said in error

@@ -53,15 +53,14 @@ def test_an_operator_s_own_width_leaves_the_longer_spelling(cli, tmp_path):
     assert (code, err) == (0, "wrote x.svg\n")
 
 
-def test_every_command_that_draws_takes_the_same_options(cli):
+def test_every_command_that_draws_takes_the_same_options(output):
     for command in ("train", "infer", "calibrate", "compare", "trend", "network predict", "map"):
-        code, out, _ = cli(*command.split(), "--help")
-        assert code == 0
+        out = output(*command.split(), "--help")
         options = ("--style", "--title", "--dpi", "--transparent", "--chart-data", "--no-caption")
         assert [option for option in options if option not in out] == [], command
 
 
-def test_style_of_plans_and_loads(cli, tmp_path):
+def test_style_of_plans_and_loads(output, tmp_path):
     step = ("train", "gpt2", "-d", "a100", "--seq", "1k", "--zero", "1,3", "--gpus", "8")
     loads = ("infer", "gpt2", "-d", "a100", "--isl", "256", "--osl", "64", "--batch", "1,8")
     for arguments in (step, loads):
@@ -69,10 +68,7 @@ def test_style_of_plans_and_loads(cli, tmp_path):
         for style in ("default", "dark"):
             chart = tmp_path / f"{arguments[0]}-{style}.svg"
             numbers = tmp_path / f"{arguments[0]}-{style}.csv"
-            code, _, err = cli(
-                *arguments, "--chart", chart, "--style", style, "--chart-data", numbers
-            )
-            assert code == 0, err
+            output(*arguments, "--chart", chart, "--style", style, "--chart-data", numbers)
             pictures[style] = chart.read_text()
             assert len(numbers.read_text().splitlines()) > 2
         assert pictures["default"] != pictures["dark"]

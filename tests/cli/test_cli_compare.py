@@ -14,7 +14,7 @@ SIZES = ("--batch", "2", "--heads", "16", "--seq", "8k", "--dtype", "fp16")
 
 
 # Of every source, device and direction some.
-SOME = published().iloc[::5].reset_index(drop=True)
+SOME = published().groupby(["source", "causal"]).head(2).reset_index(drop=True)
 
 
 @pytest.fixture
@@ -71,11 +71,10 @@ def test_the_gate_decides_the_exit_code(cli, runs):
     assert cli("compare", runs, "--max-error", "10")[0] == 0
 
 
-def test_rows_that_cannot_be_predicted_are_named(cli, tmp_path):
+def test_rows_that_cannot_be_predicted_are_named(cli, output, tmp_path):
     path = tmp_path / "runs.csv"
     write_table(SOME.assign(device="abacus"), path)
-    code, out, _ = cli("compare", path)
-    assert code == 0
+    out = output("compare", path)
     assert f"{len(SOME)} rows not predicted: no device named 'abacus'" in out
     assert cli("compare", path, "--max-error", "20%")[0] == 1
 
@@ -84,12 +83,6 @@ def test_rows_that_cannot_be_predicted_are_named(cli, tmp_path):
 def test_bad_input_is_one_line(cli, runs, arguments, said):
     result = cli("compare", *(item.replace("{runs}", str(runs)) for item in arguments))
     assert said in refused(result)
-
-
-def test_chart_is_the_same_bytes_every_time(cli, runs, tmp_path):
-    for name in ("a.svg", "b.svg"):
-        assert cli("compare", runs, "--chart", tmp_path / name)[0] == 0
-    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -104,7 +97,7 @@ def test_roofline_in_every_format(cli, tmp_path, suffix, start):
 
 def test_roofline_with_measured_runs(cli, tmp_path):
     path, runs = tmp_path / "roofline.svg", tmp_path / "runs.csv"
-    write_table(published(), runs)
+    write_table(published().query("seq_q == 8192"), runs)
     code, *_ = cli(
         *("roofline", "attention", "-d", "h100-sxm", "-d", "a100", *SIZES),
         *("--schedule", "standard,tiled", "--measured", runs, "-o", path),
@@ -175,15 +168,14 @@ def test_an_unknown_kind_of_table_is_named(cli, runs):
     )
 
 
-def test_rows_are_shown_on_request(cli, tmp_path):
+def test_rows_are_shown_on_request(cli, output, tmp_path):
     text = (
         "GPU,op,dtype,m,n,k,us\nh100-sxm,gemm,bf16,4096,4096,4096,190\n"
         "h100-sxm,gemm,bf16,64,4096,4096,x\n"
     )
     path = tmp_path / "own.csv"
     path.write_text(text)
-    code, shown, _ = cli("compare", path, "--rows", "--by", "GPU")
-    assert code == 0
+    shown = output("compare", path, "--rows", "--by", "GPU")
     lines = shown.splitlines()
     assert lines[0].startswith("in all rows: device h100-sxm, op gemm, dtype bf16")
     assert "190 µs" in lines[3]
@@ -195,9 +187,9 @@ def test_rows_are_shown_on_request(cli, tmp_path):
 
 
 def test_of_many_rows_those_furthest_off_are_shown(cli, tmp_path):
-    write_table(published(), tmp_path / "runs.csv")
-    _, shown, _ = cli("compare", tmp_path / "runs.csv", "--rows", "--where", "direction=fwd")
-    assert "122 rows less far off are not shown" in shown
+    write_table(published().head(52), tmp_path / "runs.csv")
+    _, shown, _ = cli("compare", tmp_path / "runs.csv", "--rows")
+    assert "2 rows less far off are not shown" in shown
 
 
 def test_rows_that_all_miss_one_way_are_explained(cli, tmp_path):

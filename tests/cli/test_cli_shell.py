@@ -149,18 +149,7 @@ def test_an_unknown_network_is_a_short_line(cli):
     assert line.rstrip().endswith("(perfmodel network list)")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "lost"),
-    [
-        (("infer", "llama-3-8b", "-d", "h100", "--rate", "1,2,800"), "rate 800"),
-        (("infer", "llama-3-8b", "-d", "h100", "--isl", "1k,1M"), "isl 1,048,576"),
-        (("predict", "attention", "-d", "h100", "--heads", "8,12", "--kv-heads", 8), "heads_q=12"),
-        (("predict", "gemm", "-d", "h100,a100", "--dtype", "fp8"), "a100-sxm4-80gb"),
-        (("network", "llama-3-8b", "-d", "h100,a100", "--dtype", "fp8"), "a100-sxm4-80gb"),
-        (("compress", "llama-3-8b", "-d", "a6000", "--formats", "fp16,fp8"), "a6000, fp8"),
-        (("collective", "all-reduce", "-s", "dgx-h100", "--ranks", "8,1000000"), "1,000,000 ranks"),
-    ],
-)
+@cases
 def test_an_impossible_element_costs_its_row_not_the_list(cli, arguments, lost):
     code, out, err = cli(*arguments)
     assert code == 0

@@ -17,9 +17,8 @@ LISTS = [
 ]
 
 
-def rows(cli, *arguments):
-    code, out, err = cli(*arguments, "-f", "json")
-    assert code == 0, err
+def rows(output, *arguments):
+    out = output(*arguments, "-f", "json")
     told = json.loads(out)
     return told["steps" if arguments[0] == "train" else "loads"]
 
@@ -29,14 +28,14 @@ def flat(options):
 
 
 @pytest.mark.parametrize("command", LISTS, ids=lambda command: command[0])
-def test_a_row_is_the_command_with_one_value_of_each_list(cli, command):
+def test_a_row_is_the_command_with_one_value_of_each_list(output, command):
     *plain, lists = command
-    paired = rows(cli, *plain, *flat(lists), "--zip")
+    paired = rows(output, *plain, *flat(lists), "--zip")
     count = max(len(text.split(",")) for text in lists.values())
     assert len(paired) == count
     for i, row in enumerate(paired):
         own = {name: (text.split(",") * count)[i] for name, text in lists.items()}
-        assert rows(cli, *plain, *flat(own)) == [row]
+        assert rows(output, *plain, *flat(own)) == [row]
 
 
 def test_an_impossible_pair_is_named_beside_the_others(cli):

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 
 import pytest
+from cases import listed
 
 from perfmodel.algorithms import library
 from perfmodel.cli.explain import app as explain_app
@@ -90,18 +91,7 @@ def balanced(text):
     return depth == 0 and len(re.findall(r"(?<!\\)\$", text)) % 2 == 0
 
 
-PAGES = [
-    ("attention", {}, "tiled"),
-    ("attention", {"causal": True}, "tiled"),
-    ("attention", {}, "standard"),
-    ("attention", {}, "tiled-1"),
-    ("block-sparse-attention", {}, "tiled"),
-    ("matmul", {}, "tiled"),
-    ("softmax", {}, "tiled"),
-    ("mlp", {}, "standard"),
-    ("gqa", {}, "tiled"),
-    ("conv", {"height": 14, "channels": 64}, "tiled"),
-]
+PAGES = listed(__file__, "PAGES")
 
 
 @pytest.mark.parametrize(("name", "sizes", "schedule"), PAGES)

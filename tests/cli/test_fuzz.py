@@ -24,10 +24,10 @@ def test_what_once_failed_ends_well(path, tmp_path):
 
 
 def test_a_sample_ends_well():
-    command = [sys.executable, str(FOLDER), "--inputs", "50", "--seed", "1", "--jobs", "1"]
+    command = [sys.executable, str(FOLDER), "--inputs", "20", "--seed", "1", "--jobs", "1"]
     done = subprocess.run([*command, "--kinds", KINDS], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.startswith("50 inputs of seed 1")
+    assert done.stdout.startswith("20 inputs of seed 1")
     assert "\n0 problems\n" in done.stdout
 
 

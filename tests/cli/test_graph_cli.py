@@ -9,24 +9,13 @@ import json
 import pytest
 from predictionschema import validator
 
-from perfmodel.cli import run
-
-
-@pytest.fixture
-def said(capsys):
-    """Standard output of a command that succeeds."""
-
-    def call(*arguments):
-        assert run(["graph", *arguments]) == 0, capsys.readouterr().err
-        return capsys.readouterr().out
-
-    return call
-
 
 @pytest.mark.parametrize("harness", ["kernel", "cuda_events_eager"])
 @pytest.mark.parametrize("graph", ["decoder-layer", "unfused-attention"])
-def test_json_follows_the_schema_and_adds_up(said, graph, harness):
-    text = said(graph, "-d", "h100-sxm", "-d", "mi300x", "--harness", harness, "-f", "json")
+def test_json_follows_the_schema_and_adds_up(output, graph, harness):
+    text = output(
+        "graph", graph, "-d", "h100-sxm", "-d", "mi300x", "--harness", harness, "-f", "json"
+    )
     document = json.loads(text, parse_constant=pytest.fail)
     validator("graphs").validate(document)
     assert [one["device"] for one in document["graphs"]] == ["h100-sxm", "mi300x"]
@@ -39,8 +28,10 @@ def test_json_follows_the_schema_and_adds_up(said, graph, harness):
 
 
 @pytest.mark.parametrize("by", ["node", "operator"])
-def test_lines_add_up_to_the_last(said, by):
-    text = said("decoder-layer", "-d", "a100", "-s", "seq=256,batch=2", "--by", by, "-f", "csv")
+def test_lines_add_up_to_the_last(output, by):
+    text = output(
+        "graph", "decoder-layer", "-d", "a100", "-s", "seq=256,batch=2", "--by", by, "-f", "csv"
+    )
     *parts, whole = csv.DictReader(io.StringIO(text))
     assert whole[by] == "all"
     assert len(parts) == (12 if by == "node" else 6) + 2
@@ -50,13 +41,13 @@ def test_lines_add_up_to_the_last(said, by):
     assert moved == pytest.approx(float(whole["hbm_bytes"]))
 
 
-def test_a_file_of_ones_own(said, tmp_path):
+def test_a_file_of_ones_own(output, tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text(
         "name: mine\nsizes: {rows: 64}\ninputs: {x: [rows, 128]}\noutputs: y\nnodes:\n"
         "  soft: {operator: softmax, sizes: {rows: rows, cols: 128}, repeat: 3,"
         " reads: {X: x}, writes: {Y: y}}\n"
     )
-    text = said(str(path), "-d", "h100", "-s", "rows=1k")
+    text = output("graph", str(path), "-d", "h100", "-s", "rows=1k")
     assert "rows=1024" in text
     assert "kernels" in text

@@ -17,9 +17,8 @@ GEMM = ["predict", "gemm", "-m", "512", "-n", "2k", "-k", "1k", "-f", "json"]
 SOFTMAX = ["predict", "softmax", "--rows", "512", "--cols", "4k", "-f", "json"]
 
 
-def predicted(cli, device, command):
-    code, out, err = cli(*command, "-d", device)
-    assert code == 0, err
+def predicted(output, device, command):
+    out = output(*command, "-d", device)
     found = json.loads(out)["predictions"][0]
     # No runs on the newcomer were fitted, so that its range may be wider.
     apart = ("device", "assumptions", "known", "low_us", "high_us")
@@ -28,17 +27,19 @@ def predicted(cli, device, command):
 
 
 @pytest.mark.parametrize("device", ["l40s", "h100-sxm", "b300", "mi300x", "gtx1080ti"])
-def test_a_newcomer_is_as_fast_as_what_it_is_like(cli, device):
+def test_a_newcomer_is_as_fast_as_what_it_is_like(cli, output, device):
     assert cli("hardware", "new", "my.yaml", "--like", device) == (0, "", "wrote my.yaml\n")
     assert cli("hardware", "validate", "my.yaml", "--warnings") == (0, "1 file is valid\n", "")
     for command in (GEMM, SOFTMAX):
-        assert predicted(cli, "./my.yaml", command) == predicted(cli, device, command)
+        assert predicted(output, "./my.yaml", command) == predicted(output, device, command)
 
 
-def test_a_newcomer_is_found_by_its_name_in_a_folder_of_ones_own(cli, tmp_path, monkeypatch):
+def test_a_newcomer_is_found_by_its_name_in_a_folder_of_ones_own(
+    cli, output, tmp_path, monkeypatch
+):
     cli("hardware", "new", "rtx4090d.yaml", "--like", "4090")
     monkeypatch.setenv("PERFMODEL_HARDWARE_PATH", str(tmp_path))
-    assert predicted(cli, "rtx4090d", GEMM) == predicted(cli, "rtx4090", GEMM)
+    assert predicted(output, "rtx4090d", GEMM) == predicted(output, "rtx4090", GEMM)
     assert load("4090").slug == "rtx4090"
 
 
@@ -71,12 +72,14 @@ def test_an_editor_finds_the_schema(cli, tmp_path):
     assert json.loads(Path(line.partition("$schema=")[2]).read_text(encoding="utf-8"))["$schema"]
 
 
-def test_an_edited_number_moves_the_prediction(cli, tmp_path):
+def test_an_edited_number_moves_the_prediction(cli, output, tmp_path):
     cli("hardware", "new", "my.yaml", "--like", "l40s")
     path = tmp_path / "my.yaml"
     text = path.read_text(encoding="utf-8")
     bandwidth = yaml.safe_load(text)["memory"]["hbm"]["bandwidth"]["value"]
     path.write_text(text.replace(bandwidth, "1.2 TB/s", 1), encoding="utf-8")
     streamed = ["predict", "softmax", "--rows", "64k", "--cols", "4k", "-f", "json"]
-    faster, slower = (predicted(cli, name, streamed)["time_us"] for name in ("./my.yaml", "l40s"))
+    faster, slower = (
+        predicted(output, name, streamed)["time_us"] for name in ("./my.yaml", "l40s")
+    )
     assert faster < slower

@@ -221,9 +221,8 @@ def test_python_and_the_bare_command_predict_the_same(asked, cli, name):
     assert found.as_dict()["problem"] == told["problem"]
 
 
-def test_python_and_the_bare_command_hold_one_network(cli):
-    code, out, err = cli("hold", "llama-2-70b", "-d", "wse-2", "-f", "json")
-    assert code == 0, err
+def test_python_and_the_bare_command_hold_one_network(output):
+    out = output("hold", "llama-2-70b", "-d", "wse-2", "-f", "json")
     (told,) = json.loads(out)["machines"]
     made = Compressed(library.load("llama-2-70b"), naming.scheme("fp16"))
     found = holding(made, load("wse-2"))
@@ -238,11 +237,10 @@ def test_a_plan_fills_thirty_one_options():
 
 
 @pytest.mark.parametrize("tensor", [1, 2, 8])
-def test_python_and_the_command_predict_one_step_with_tensor_parallelism(cli, tensor):
+def test_python_and_the_command_predict_one_step_with_tensor_parallelism(output, tensor):
     """Rows of norms are split wherever layers are, unless a plan says otherwise."""
     options = ("--gpus", str(tensor), "--tensor", str(tensor), "--seq", "512")
-    code, out, err = cli("train", "llama-3.2-1b", "-s", "dgx-a100", *options, "-f", "json")
-    assert code == 0, err
+    out = output("train", "llama-3.2-1b", "-s", "dgx-a100", *options, "-f", "json")
     (told,) = json.loads(out)["steps"]
     system = systems.load("dgx-a100")
     network, device = library.load("llama-3.2-1b"), load(system.device)

@@ -5,6 +5,7 @@ import json
 import re
 
 import pytest
+from cases import cases
 from elsewhere import Elsewhere
 from folders import ROOT
 
@@ -251,13 +252,7 @@ def test_without_its_names_nothing_of_other_packages_is_loaded(run):
     assert run("predict", "gemm", "-d", "h100")[::2] == (0, "")
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("nothing", "is neither an Operator nor a Declaration"),
-        ("bad", "fails to load: AttributeError"),
-    ],
-)
+@cases
 def test_a_package_without_an_operator_is_one_line(run, name, said):
     code, out, err = run("predict", name, "-d", "h100-sxm")
     assert (code, out) == (2, "")

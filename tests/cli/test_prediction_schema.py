@@ -5,7 +5,7 @@ import io
 import json
 
 import pytest
-from cases import cases
+from cases import cases, listed
 from jsonschema import Draft202012Validator
 from predictionschema import SCHEMA, validator
 from reportresults import COMMANDS
@@ -60,19 +60,7 @@ def test_a_document_with_another_member_or_type_is_refused(document):
     assert not validator("rows").is_valid(good)
 
 
-CASES = {
-    "attention": [
-        (),
-        ("--seq-q", "1,64", "--seq-kv", "4k", "--heads", "32", "--kv-heads", "8,32"),
-        ("--window", "0,512", "--seq", "1k,2k", "--causal", "--schedule", "standard,tiled"),
-        ("--direction", "fwd,bwd,fwdbwd", "--dtype", "fp16,fp32", "--head-dim-v", "64"),
-        ("--kv-dtype", "fp8", "--padding-mask", "--dropout", "--keys-only"),
-    ],
-    "gemm": [("-m", "1,8192"), ("--batch", "1,16"), ("--dtype", "fp8,w4a16,fp32")],
-    "grouped-gemm": [("-m", "1k,8k"), ("--skew", "1.2", "--ranks", "4"), ("--dtype", "fp8")],
-    "pointwise": [("--variant", "gelu,add", "--inputs", "1,2"), ("--direction", "bwd")],
-    "quantise": [("--output-dtype", "fp8,int8")],
-}
+CASES = listed(__file__, "CASES")
 DEVICES = ("h100-sxm", "mi300x", "epyc-9654", "wse-2")
 
 

@@ -7,6 +7,7 @@ import re
 import tracemalloc
 
 import pytest
+from cases import listed
 
 from perfmodel.plaintext import csv_text, without_controls
 from perfmodel.render import RENDERERS, Column, Report, table
@@ -99,21 +100,7 @@ def test_numbers_for_people():
     assert Column("x", "x", "{:.3f}").cell({}) == "-"
 
 
-HOSTILE = [
-    "<script>alert(1)</script>",
-    "[a](javascript:b)",
-    "![i](x)",
-    "a|b",
-    "`code`",
-    "**bold**",
-    "\x1b[31mred\x1b[0m",
-    "\x1b]0;title\x07x",
-    "two\nlines",
-    "tab\tstop",
-    "=cmd|' /C calc'!A0",
-    "@SUM(A1)",
-    "語",
-]
+HOSTILE = listed(__file__, "HOSTILE")
 
 
 def hostile(**more):

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from cases import cases
 from folders import ROOT
 
 from perfmodel.errors import OutputError
@@ -100,19 +101,11 @@ def test_files_of_others_stay(tmp_path):
 
 
 @POSIX
-@pytest.mark.parametrize(
-    ("command", "name"),
-    [
-        ("predict gemm -d h100-sxm -o {}", "p.csv"),
-        ("roofline gemm -d h100-sxm -o {}", "roof[1].svg"),
-        ("network show llama3-8b --yaml -o {}", "net.yaml"),
-    ],
-)
-def test_commands_remove_them_too(cli, tmp_path, command, name):
+@cases
+def test_commands_remove_them_too(output, tmp_path, command, name):
     killed(tmp_path / name)
     assert len(names(tmp_path)) == 1
-    code, _, said = cli(*command.format(name).split())
-    assert code == 0, said
+    output(*command.format(name).split())
     assert names(tmp_path) == [name]
 
 
@@ -138,14 +131,7 @@ main(sys.argv[1:])
 
 
 @POSIX
-@pytest.mark.parametrize(
-    "command",
-    [
-        "predict gemm -d h100-sxm -o {}/p.csv",
-        "roofline gemm -d h100-sxm -o {}/p.svg",
-        "measure --device cpu --quick --ops softmax -o {}/p.csv",
-    ],
-)
+@cases
 def test_a_full_disk_is_one_line_with_the_path_and_leaves_nothing(tmp_path, command):
     if command.startswith("measure"):
         pytest.importorskip("torch")

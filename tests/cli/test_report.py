@@ -135,7 +135,7 @@ def test_predictions_in_csv_are_those_in_json(cli):
             assert b[name] == a[name]
 
 
-def test_every_kind_of_result_is_read(cli):
+def test_every_kind_of_result_is_read(cli, output):
     calls = {
         "graph.json": ("graph", "decoder-layer", "-d", "h100-sxm", "-s", "seq=128"),
         "graph.csv": ("graph", "decoder-layer", "-d", "h100-sxm", "-s", "seq=128"),
@@ -155,8 +155,7 @@ def test_every_kind_of_result_is_read(cli):
     assert "decoder-layer on h100-sxm: harness=kernel batch=1 seq=128" in " ".join(graphs.sentences)
     halved, doubled = results.effects[results.cases[-1]["key"]]["clock"]
     assert halved > results.cases[-1]["time_us"] > doubled
-    code, out, _ = cli("sweep", "gemm", "-d", "h100-sxm", "-m", "64,4k", "--best", "-f", "json")
-    assert code == 0
+    out = output("sweep", "gemm", "-d", "h100-sxm", "-m", "64,4k", "--best", "-f", "json")
     readers.add(json.loads(out), results, "sweep")
     (point,) = (case for case in results.cases if case["source"] == "sweep")
     assert (point["algorithm"], point["bytes"]["hbm"] > 1) == ("gemm", True)
@@ -259,9 +258,8 @@ def test_the_explorer_has_networks_as_they_are_served():
     assert low < 1 < high
 
 
-def test_latex_tables_balance_and_escape(cli):
-    code, out, _ = cli("predict", "gemm", "-d", "h100-sxm", "-m", "1:64:x8", "--format", "latex")
-    assert code == 0
+def test_latex_tables_balance_and_escape(cli, output):
+    out = output("predict", "gemm", "-d", "h100-sxm", "-m", "1:64:x8", "--format", "latex")
     body = out[out.index("\\midrule") : out.index("\\bottomrule")].splitlines()[1:]
     header = out[out.index("\\toprule") : out.index("\\midrule")].splitlines()[1]
     columns = re.search(r"begin\{tabular\}\{(\w+)\}", out)[1]

@@ -2,24 +2,9 @@
 
 import json
 
-import pytest
 from refusing import refused
 
-import perfmodel.cli
-
-GEMM = ["gemm", "-d", "h100-sxm,b200", "-m", "512:2k:512", "-n", "4k", "-k", "4k"]
-
-
-@pytest.fixture
-def cli(capsys):
-    """Runs `perfmodel sweep ...` in this process: (exit code, stdout, stderr)."""
-
-    def call(*arguments):
-        code = perfmodel.cli.run(["sweep", *map(str, arguments)])
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return call
+GEMM = ["sweep", "gemm", "-d", "h100-sxm,b200", "-m", "512:2k:512", "-n", "4k", "-k", "4k"]
 
 
 def test_a_sweep_is_written_and_asked(cli, tmp_path):
@@ -32,7 +17,9 @@ def test_a_sweep_is_written_and_asked(cli, tmp_path):
     assert code == 0
     assert "16 rows in 6 files (0 new)" in err
     assert "1 row; 16 of 16 met the condition" in out
-    code, out, err = cli("ask", folder, "--best", "--per", "device,dtype", "--format", "json")
+    code, out, err = cli(
+        "sweep", "ask", folder, "--best", "--per", "device,dtype", "--format", "json"
+    )
     assert (code, err) == (0, "")
     found = json.loads(out)
     assert found["schema_version"] == 1
@@ -42,10 +29,9 @@ def test_a_sweep_is_written_and_asked(cli, tmp_path):
     ]
 
 
-def test_a_question_needs_no_folder(cli):
+def test_a_question_needs_no_folder(output):
     where = "time_us < 500 and device == b200"
-    code, out, _ = cli(*GEMM, "--where", where, "--limit", 2, "--format", "csv")
-    assert code == 0
+    out = output(*GEMM, "--where", where, "--limit", 2, "--format", "csv")
     header, *lines = out.splitlines()
     assert header.startswith("device,case,schedule")
     assert len(lines) == 2
@@ -85,8 +71,8 @@ def test_bad_sweeps_are_one_line(cli, tmp_path):
     refused(cli(*GEMM, "-d", "h100", "-o", folder), "named twice")
     refused(cli(*GEMM, "--schedule", "flat", "-o", folder), "'flat'")
     refused(cli(*GEMM, "--format", "xml", "-o", folder), "xml")
-    refused(cli("ask", folder, "--best"), "holds no sweep")
-    refused(cli("ask", folder), "--best")
+    refused(cli("sweep", "ask", folder, "--best"), "holds no sweep")
+    refused(cli("sweep", "ask", folder), "--best")
     assert not folder.exists()
 
 
@@ -98,8 +84,8 @@ def test_another_sweep_in_the_folder_is_one_line(cli, tmp_path):
 
 def test_rows_without_a_time_are_counted(cli, tmp_path):
     given = ["attention", "-d", "h100-sxm", "--heads", "8", "--kv-heads", "1:8", "--seq", "512"]
-    code, _, err = cli(*given, "-o", tmp_path / "sweep")
+    code, _, err = cli("sweep", *given, "-o", tmp_path / "sweep")
     assert code == 0
     assert err.splitlines()[-1].endswith("8 rows in 1 file, 4 without a time (see reason)")
-    code, out, _ = cli("ask", tmp_path / "sweep", "--where", "heads_kv == 3")
+    code, out, _ = cli("sweep", "ask", tmp_path / "sweep", "--where", "heads_kv == 3")
     assert "query heads are not a multiple" in out

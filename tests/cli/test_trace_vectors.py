@@ -5,8 +5,9 @@ makes the value again on the same module; where it counts nothing, `UNCOUNTED` h
 """
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples
 
 from perfmodel import load, predict, predict_graph
 from perfmodel.tracing import trace
@@ -82,7 +83,7 @@ def test_what_is_not_traced_is_named():
 # --- laws ------------------------------------------------------------------------------------
 
 
-@settings(max_examples=15, deadline=None)
+@examples(0.6)
 @given(
     st.integers(1, 3), st.integers(1, 4), st.integers(1, 3), st.integers(1, 3), st.integers(1, 3),
     st.integers(1, 3), st.integers(1, 2), st.booleans(),

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from cases import cases
 from folders import TESTS
 
 from perfmodel.algorithms import Attention, Matmul
@@ -95,27 +96,18 @@ def test_zero_and_recomputation_shrink_the_memory_of_a_module_as_of_a_network():
     assert full.lines["activations"] < whole.lines["activations"] / 4
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"tensor": 8}, "Gpt is traced as it runs on one device; give tensor, context and expert"),
-        ({"stack": "te"}, "Gpt runs by PyTorch; give the stack eager or compile"),
-        ({"lora": 8}, "all weights of Gpt train; drop lora, trains and frozen_layers"),
-        ({"dtype": "fp8"}, "Gpt is traced in a type of tensors; give bf16, fp16 or fp32"),
-    ],
-)
+@cases
 def test_what_a_trace_does_not_show_is_refused(options, message):
     with pytest.raises(ProblemError, match=message):
         predict_step(GPT, Plan(**{"seq": 128, "stack": "eager", **options}), load("h100-sxm"))
 
 
-def test_a_module_trains_under_a_plan_from_the_command_line(cli):
-    code, out, _ = cli(
+def test_a_module_trains_under_a_plan_from_the_command_line(cli, output):
+    out = output(
         "train", f"{FILE}:Gpt", "-d", "h100-sxm", "--gpus", "3", "--pipeline", "3,1", "--zero",
         "0,1", "--recompute", "full", "--seq", "128", "--stack", "compile",
         "--input", "int64[batch,seq]",
     )  # fmt: skip
-    assert code == 0
     assert out.count("pipeline") >= 1
     code, _, err = cli("train", "gpt2-xl", "-d", "h100-sxm", "--input", "int64[1,2]")
     assert (code, err) == (2, "perfmodel: --input is of a module FILE.py:NAME; drop it\n")

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from cases import cases
+from elsewhere import Elsewhere
 from hypothesis import given
 from hypothesis import strategies as st
+from refusing import refused
 
 import perfmodel
 from perfmodel import usercache, yamlfile, yamltable
@@ -143,14 +146,7 @@ def _homeless():
     raise RuntimeError("Could not determine home directory.")
 
 
-@pytest.mark.parametrize(
-    ("platform", "variable", "below"),
-    [
-        ("linux", "XDG_CACHE_HOME", ".cache"),
-        ("darwin", None, "Library/Caches"),
-        ("win32", "LOCALAPPDATA", "AppData/Local"),
-    ],
-)
+@cases
 def test_the_folder_is_that_of_the_platform(platform, variable, below, tmp_path, monkeypatch):
     monkeypatch.delenv(usercache.ENVIRONMENT, raising=False)
     for name in ("XDG_CACHE_HOME", "LOCALAPPDATA"):
@@ -187,27 +183,25 @@ def copy(tmp_path_factory):
     return folder, specs
 
 
-def run(folder, *words):
-    """A perfmodel command of the copy: its exit code and output."""
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(folder),
-        usercache.ENVIRONMENT: str(folder / "cache"),
-    }
-    done = subprocess.run(
-        [sys.executable, "-m", "perfmodel", *words],
-        env=environment, cwd=folder, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    return done.returncode, done.stdout, done.stderr
+@pytest.fixture(scope="module")
+def elsewhere(copy):
+    """Runs a perfmodel command of the copy: its exit code and output."""
+    (folder, _) = copy
+    started = Elsewhere(folder, folder, **{usercache.ENVIRONMENT: str(folder / "cache")})
+    yield started
+    started.close()
 
 
 def test_many_processes_that_start_at_once_read_the_same(copy):
     folder, _ = copy
-    with ThreadPoolExecutor(6) as pool:
-        ask = ("predict", "gemm", "-d", "h100", "--format", "json")
-        first = list(pool.map(lambda _: run(folder, *ask), range(6)))
-    assert {*first, run(folder, *ask)} == {first[0]}
-    assert first[0][0] == 0, first[0]
+    environment = {"PYTHONPATH": str(folder), usercache.ENVIRONMENT: str(folder / "cache")}
+    command = [sys.executable, "-m", "perfmodel", "predict", "gemm", "-d", "h100", "-f", "json"]
+    processes = [
+        subprocess.Popen(command, env={**os.environ, **environment}, cwd=folder,
+                         stdout=subprocess.PIPE, text=True) for _ in range(4)
+    ]  # fmt: skip
+    (out,) = {process.communicate()[0] for process in processes}
+    assert json.loads(out)["predictions"]
     files = list((folder / "cache").glob("*/*/*"))
     assert len(files) > 10
     assert not [path for path in files if path.name.startswith("tmp")], "a temporary file is left"
@@ -246,24 +240,27 @@ ADDED = {
 }
 
 
+@pytest.fixture(scope="module")
+def added(copy, elsewhere):
+    """The same with a file of every kind in the copy."""
+    for kind in ADDED:
+        path, text = kind(*copy)
+        path.write_text(text, encoding="utf-8")
+    return elsewhere
+
+
 @pytest.mark.parametrize("kind", ADDED, ids=lambda kind: kind.__name__)
-def test_what_is_added_is_one_file_and_nothing_generated(copy, kind):
-    folder, specs = copy
-    path, text = kind(folder, specs)
-    code, _, err = run(folder, *ADDED[kind])
-    assert (code, "perfmodel: no " in err) == (2, True), err
-    path.write_text(text, encoding="utf-8")
-    code, out, err = run(folder, *ADDED[kind])
+def test_what_is_added_is_one_file_and_nothing_generated(added, cli, kind):
+    refused(cli(*ADDED[kind]), "no ")
+    code, out, err = added(*ADDED[kind])
     assert (code, "added" in out) == (0, True), err
 
 
-def test_a_shipped_spec_that_was_edited_is_checked(copy):
-    folder, specs = copy
-    path = specs / "h200-sxm.yaml"
-    assert run(folder, "predict", "gemm", "-d", "h200-sxm")[0] == 0
+def test_a_shipped_spec_that_was_edited_is_checked(copy, elsewhere):
+    path = copy[1] / "h200-sxm.yaml"
+    assert elsewhere("predict", "gemm", "-d", "h200-sxm")[0] == 0
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace("vendor: NVIDIA", "vender: NVIDIA"), encoding="utf-8")
     for _ in range(2):
-        code, out, err = run(folder, "predict", "gemm", "-d", "h200-sxm")
-        assert (code, out, err.count("\n")) == (2, "", 1)
-        assert "vender: there is no such key; did you mean vendor?" in err
+        result = elsewhere("predict", "gemm", "-d", "h200-sxm")
+        refused(result, "vender: there is no such key; did you mean vendor?")

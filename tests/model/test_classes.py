@@ -217,11 +217,7 @@ def test_block_scales_are_added_up_outside_the_instruction_before_blackwell_alon
     assert found == {"h100-sxm": True, "b200": False}
 
 
-@pytest.mark.parametrize(
-    ("name", "paged"),
-    [("vllm", True), ("vllm-0.14.0:vllm_flash_attn", True), ("sglang-0.4", True), ("flash2", False),
-     ("vllm-0.19.0:vllm_vit_flash_attn", False), ("sglang-0.5.11:flash_attention_v3", False)],
-)  # fmt: skip
+@cases
 def test_serving_frameworks_find_their_keys_in_pages(name, paged):
     found, _ = resolve("attention", name, "bf16", machine(load("a100-sxm4-80gb")))
     assert found.caller.paged is paged

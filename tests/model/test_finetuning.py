@@ -86,15 +86,7 @@ def test_frozen_bytes_are_the_formats():
     assert lines["optimiser states"] == 2 * lines["weights"] == 2 * lines["gradients"]
 
 
-@pytest.mark.parametrize(
-    ("network", "seq", "options", "gib"),
-    [
-        ("llama-3.2-3b", 4096, {}, 8.5),
-        ("llama-3.2-3b", 4096, {"base": "nf4"}, 4.6),
-        ("llama-3-8b", 2048, {}, 16.2),
-        ("llama-3-8b", 2048, {"base": "nf4"}, 7.4),
-    ],
-)
+@cases
 def test_memory_is_that_of_torchtune(network, seq, options, gib):
     """README of torchtune 0.5, peak memory of two packed sequences on one device."""
     plan = Plan(

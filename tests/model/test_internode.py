@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from cases import cases
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -187,19 +188,7 @@ def test_bytes_through_the_hosts_memory_take_no_less(op, n, base, count):
 # Names
 
 
-@pytest.mark.parametrize(
-    ("name", "says"),
-    [
-        ("dgx-h100+sharpp", "no variant of a system named 'sharpp'; did you mean sharp"),
-        ("dgx-h100+sharp=2", "variant sharp of a system has no number; write +sharp"),
-        ("dgx-h100+rails=0.5", "rails=0.5: write a number from 1 to 1000, as +rails=4"),
-        ("dgx-h100+rails=nan", "rails=nan: write a number from 1 to 1000"),
-        ("dgx-h100+rails=2.5", "leaf switches join a whole number of nodes"),
-        ("dgx-h100+rails+leaves", "dgx-h100+rails has leaf switches already"),
-        ("a40-pairs+sharp", "a40-pairs has no network, so no variant sharp; drop +sharp"),
-        ("dgx-1-v100+sharp", "switches of dgx-1-v100 do not add up long messages"),
-    ],
-)
+@cases
 def test_a_network_that_cannot_be_is_refused_in_one_line(name, says):
     with pytest.raises((ProblemError, UnknownName)) as error:
         systems.load(name)

@@ -9,8 +9,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from draws import DRAWS, make
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples
 
 from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
 from perfmodel.algorithms.declaration import declare
@@ -111,7 +112,7 @@ def test_shards_together_compute_the_whole_at_least(draw, device, ranks):
     assert np.all(found.seconds >= waits)
 
 
-@settings(max_examples=15)
+@examples(0.6)
 @given(st.floats(1, 900), st.floats(1.01, 20), st.sampled_from(["k", "q", "x"]))
 def test_a_faster_link_is_never_slower(rate, times, axis):
     problem = Matmul(512, 512, 512) if axis == "k" else Attention(1, 8, 8, 512, 512, 64)

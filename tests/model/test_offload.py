@@ -403,39 +403,3 @@ def test_the_command_searches_a_policy(cli):
     assert row["tokens_per_s"] == pytest.approx(
         row["part"] * row["blocks"] * 32e6 / (row["prefill_us"] + row["decode_us"])
     )
-
-
-def test_the_command_has_flexgens_model(cli):
-    code, out, _ = cli(
-        "offload", "opt-30b", "-d", "t4", "--policy", "20,80,0,100,0,100", "--batch", "48",
-        "--blocks", "3", "--costs", "t4-gcp", "--host-memory", "208 GB",
-    )  # fmt: skip
-    assert code == 0
-    assert "7.14" in out
-    assert "fitted by gradient descent" in out
-
-
-def test_the_command_says_where_recomputing_gains_nothing(cli):
-    code, out, _ = cli("offload", "llama-3-70b", "-d", "h100-sxm", "--policy", "recompute")
-    assert code == 0
-    assert "saves nothing" in out
-    code, out, _ = cli(
-        "offload", "opt-6.7b", "-d", "a100-pcie-40gb", "--policy", "recompute", "--derive"
-    )
-    assert code == 0
-    assert "saves nothing" not in out
-    assert "l* = g*q*s/(g*q + 2*h*v)" in out
-
-
-def test_the_command_streams_and_splits_layers(cli):
-    code, out, _ = cli(
-        "offload", "llama-2-13b", "-d", "t4", "--policy", "stream", "--batch", "1,64"
-    )
-    assert code == 0
-    assert out.count("link ") == 3
-    code, out, _ = cli(
-        "offload", "llama-2-13b", "-d", "t4", "--host", "xeon-gold-6242", "--policy", "layers",
-        "-f", "csv",
-    )  # fmt: skip
-    assert code == 0
-    assert len(out.splitlines()) == 28  # 0 to 24 layers fit, 25 to 40 do not

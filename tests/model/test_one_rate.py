@@ -1,8 +1,9 @@
 """What pages and charts say of a prediction is what its table says."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples
 
 from perfmodel import Attention, Matmul, load, predict
 from perfmodel.cli import run
@@ -20,7 +21,7 @@ def told(*found):
     return page.contents(results)
 
 
-@settings(max_examples=15)
+@examples(0.6)
 @given(st.integers(64, 3000), st.booleans())
 def test_a_prediction_has_one_rate_and_one_intensity(tokens, causal):
     made = predict(Attention(1, 32, 8, tokens, tokens, 128, causal=causal), H100)

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from cases import listed
 
 from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.count import count, rule
@@ -213,14 +214,7 @@ def test_memwall_tab10_total_ai(tokens, total):
 
 
 # Figures 4, 5 and 6, BERT-Base: GFLOP, GMOP (bytes) and intensity.
-FIGURES = [
-    (128, 22, 0.1, 160),
-    (256, 46, 0.2, 215),
-    (512, 97, 0.4, 231),
-    (1024, 214, 1.1, 202),
-    (2048, 505, 3.2, 156),
-    (4096, 1324, 11.2, 117),
-]
+FIGURES = listed(__file__, "FIGURES")
 
 
 @pytest.mark.parametrize(("tokens", "gflop", "gmop", "intensity"), FIGURES)

@@ -8,8 +8,9 @@ from functools import cache
 import numpy as np
 import pytest
 from draws import DRAWS
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples
 
 from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.algorithms.algorithm import Band
@@ -100,7 +101,7 @@ def predicted(problem, device: Device):
     return None if found is None else found.one(0)
 
 
-@settings(max_examples=150)
+@examples(6)
 @given(problems, DEVICES)
 def test_no_rate_exceeds_the_peak_of_the_unit_that_multiplies(problem, device):
     found = predicted(problem, device)

@@ -76,11 +76,10 @@ OPTIONS = (
 )  # fmt: skip
 
 
-def test_the_command_says_what_is_lost_and_draws_it(cli, tmp_path):
+def test_the_command_says_what_is_lost_and_draws_it(output, tmp_path):
     chart, numbers = tmp_path / "scaling.svg", tmp_path / "scaling.json"
-    code, out, err = cli(*OPTIONS, "--global-batch", "64", "--scaling", "weak", "-f", "json",
+    out = output(*OPTIONS, "--global-batch", "64", "--scaling", "weak", "-f", "json",
                          "--chart", str(chart), "--chart-data", str(numbers))  # fmt: skip
-    assert code == 0, err
     few, many = json.loads(out)["steps"]
     assert (few["devices"], many["devices"]) == (16, 64)
     assert many["global_batch"] == 4 * few["global_batch"] == 256
@@ -89,8 +88,7 @@ def test_the_command_says_what_is_lost_and_draws_it(cli, tmp_path):
     assert {row["title"].split(": ")[1] for row in json.loads(numbers.read_text())["data"]} <= {
         *CAUSES
     }
-    code, out, err = cli(*OPTIONS, "--global-batch", "64", "--scaling", "strong")
-    assert code == 0, err
+    out = output(*OPTIONS, "--global-batch", "64", "--scaling", "strong")
     assert "efficiency and what causes take of it add up to 100 %" in out
 
 

@@ -832,12 +832,7 @@ def test_formats_without_a_rate_are_widened():
 # Published files: llama.cpp's Q4_K_M of Llama-3.2-3B-Instruct and of Llama-3.3-70B-Instruct
 # (geerlingguy/ai-benchmarks#53, runpod/docs#839); safetensors of gpt-oss (alvarobartt/hf-mem#60,
 # AMD-AGI/Primus#1070).
-@pytest.mark.parametrize(
-    ("network", "weights", "file_bytes", "off"),
-    [("llama-3.2-3b", "q4_k_m", 2_019_377_696, 0.01), ("llama-3-70b", "q4_k_m", 42.52e9, 0.01),
-     ("llama-3-8b", "q4_k_m", 4.92e9, 0.01), ("gpt-oss-120b", "mxfp4", 65_248_815_744, 1e-9),
-     ("gpt-oss-20b", "mxfp4", 13.76e9, 0.001)],
-)  # fmt: skip
+@cases
 def test_weights_take_what_published_files_take(network, weights, file_bytes, off):
     served = weight_bytes(deployment(network, "h200-sxm", weights=weights))
     assert served == pytest.approx(file_bytes, rel=off)

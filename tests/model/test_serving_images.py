@@ -6,8 +6,9 @@ from functools import lru_cache
 import numpy as np
 import pytest
 from cases import cases
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples
 
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import load as load_device
@@ -58,7 +59,7 @@ def test_a_prompt_without_images_takes_the_times_of_the_text_network(kind):
         assert whole.tpot_seconds == pytest.approx(text.tpot_seconds, rel=1e-6)
 
 
-@settings(max_examples=8)
+@examples(0.32)
 @given(
     images=st.integers(0, 6), more=st.integers(1, 4), tensor=st.sampled_from((1, 2)),
     engine=st.sampled_from(("vllm", "sglang", "tensorrt-llm", "ideal")), size=st.integers(1, 24),

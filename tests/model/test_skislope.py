@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from cases import listed
 
 from perfmodel.algorithms import library
 from perfmodel.errors import ProblemError
@@ -12,13 +13,7 @@ from perfmodel.napkin.skislope import levels, ski_slopes
 from perfmodel.render.chart import save
 from perfmodel.render.skislope import figure
 
-CASES = {
-    "attention": {"seq": 2048, "heads": 1},
-    "mlp": {},
-    "matmul": {},
-    "softmax": {},
-    "cross-entropy": {"tokens": 1024, "vocabulary": 32000},
-}
+CASES = listed(__file__, "CASES")
 
 
 @pytest.fixture(scope="module", params=sorted(CASES))

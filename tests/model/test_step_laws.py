@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 from draws import DRAWS
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from networksamples import STACKS, networks, setting
+from strategies import examples
 
 from perfmodel.errors import UnknownName
 from perfmodel.graph.live import Memory, Span
@@ -60,6 +61,7 @@ RATES = ("hbm_bandwidth", "l2_bandwidth", "matrix", "vector", "special", "clock"
          "shared_bandwidth", "power")  # fmt: skip
 
 
+@examples(0.6)
 @given(networks(), plans(), devices, st.sampled_from(RATES), st.sampled_from([1.25, 2.0]))
 def test_a_step_gets_no_longer_with_any_rate(network, plan, slug, rate, factor):
     device = load(slug)
@@ -70,7 +72,7 @@ def test_a_step_gets_no_longer_with_any_rate(network, plan, slug, rate, factor):
     assert better.seconds <= first.seconds * (1 + ROUNDING)
 
 
-@settings(max_examples=15)
+@examples(0.6)
 @given(networks(), plans(), devices)
 def test_a_step_is_no_shorter_than_its_operations_and_its_bytes(network, plan, slug):
     device = load(slug)
@@ -90,7 +92,7 @@ def test_a_step_is_no_shorter_than_its_operations_and_its_bytes(network, plan, s
     assert found.seconds >= sum(n * each.seconds / each.repeat for n, each in kernels)
 
 
-@settings(max_examples=15)
+@examples(0.6)
 @given(networks(), plans(), devices)
 def test_a_step_is_its_classes_and_lies_in_its_range(network, plan, slug):
     found = predicted(network, plan, load(slug))
@@ -101,7 +103,7 @@ def test_a_step_is_its_classes_and_lies_in_its_range(network, plan, slug):
     assert found.forward_seconds + found.backward_seconds <= found.seconds * (1 + ROUNDING)
 
 
-@settings(max_examples=10)
+@examples(0.4)
 @given(networks(), plans(), devices, st.integers(1, 3))
 def test_more_micro_batches_recomputation_and_layers_take_longer(network, plan, slug, more):
     device = load(slug)
@@ -116,7 +118,7 @@ def test_more_micro_batches_recomputation_and_layers_take_longer(network, plan, 
     assert twice.seconds <= first.seconds * (plan.accumulation + more) / plan.accumulation * 1.001
 
 
-@settings(max_examples=10)
+@examples(0.4)
 @given(networks(), plans(training=False), devices)
 def test_a_forward_pass_is_shorter_than_one_that_trains(network, plan, slug):
     forward = predicted(network, plan, load(slug))
@@ -125,7 +127,7 @@ def test_a_forward_pass_is_shorter_than_one_that_trains(network, plan, slug):
     assert forward.seconds < trained.seconds
 
 
-@settings(max_examples=8)
+@examples(0.32)
 @given(networks(), st.sampled_from(STACKS), devices)
 def test_graphs_and_quicker_hosts_take_no_longer(network, stack, slug):
     def seconds(name):
@@ -139,7 +141,7 @@ def test_graphs_and_quicker_hosts_take_no_longer(network, stack, slug):
 # ---- Memory --------------------------------------------------------------------------------------
 
 
-@settings(max_examples=10)
+@examples(0.4)
 @given(networks(), plans(), devices)
 def test_shards_of_one_copy_are_the_whole(network, plan, slug):
     plan = replace(plan, precision="megatron")
@@ -154,7 +156,7 @@ def test_shards_of_one_copy_are_the_whole(network, plan, slug):
 SHARED = ("weights", "gradients", "master weights", "optimiser states")
 
 
-@settings(max_examples=8)
+@examples(0.32)
 @given(networks(), plans(), st.sampled_from([2, 4, 8]))
 def test_each_stage_of_zero_holds_no_more_than_the_one_before(network, plan, copies):
     plan = replace(plan, precision="megatron", data=copies)
@@ -168,7 +170,7 @@ def test_each_stage_of_zero_holds_no_more_than_the_one_before(network, plan, cop
     assert held[3] == pytest.approx(held[0] / copies)
 
 
-@settings(max_examples=10)
+@examples(0.4)
 @given(networks(), plans(), st.sampled_from(STACKS))
 def test_recomputing_more_never_holds_more_between_passes(network, plan, stack):
     held = {}

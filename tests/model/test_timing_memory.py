@@ -120,12 +120,7 @@ def test_a_systolic_array_runs_every_kind_of_operator(slug):
     assert predict(Rowwise("softmax", 4096, 4096, "fp32"), device).seconds > 0
 
 
-@pytest.mark.parametrize(
-    ("slug", "bound"),
-    [("p4", False), ("p100-pcie-16gb", False), ("v100-sxm2", False), ("t4", False),
-     ("a100-pcie-40gb", False), ("a10", True), ("l4", True), ("h100-sxm", True), ("b200", True),
-     ("mi300x", False)],
-)  # fmt: skip
+@cases
 def test_where_fp32_takes_every_issue_slot(slug, bound):
     assert machine(load(slug)).issue_bound() is bound
 

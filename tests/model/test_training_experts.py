@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -111,18 +112,7 @@ def test_the_search_leaves_out_no_plan_that_drops_tokens():
     assert floors.seconds(plan) < plan.predicted(H100, network=MIXTRAL).seconds
 
 
-@pytest.mark.parametrize(
-    ("fields", "says"),
-    [
-        ({"capacity": 0.5}, "capacity is 0.5; give 1 or more"),
-        ({"skew": -1.0}, "skew is -1; give"),
-        ({"skew": 1.0, "shares": "1,1"}, "give one of them"),
-        ({"shares": "1,x"}, "give a number for each expert"),
-        ({"shares": "0,0"}, "not all 0"),
-        ({"shares": "nan,1"}, "give numbers of 0 or more"),
-        ({"shares": "1,1"}, "are of 2 experts and the network has 8"),
-    ],
-)
+@cases
 def test_loads_that_are_none_are_refused(fields, says):
     with pytest.raises(ProblemError, match=says):
         step_of(**fields)

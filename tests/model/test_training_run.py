@@ -7,6 +7,7 @@ import math
 from dataclasses import replace
 
 import pytest
+from cases import cases
 
 from perfmodel import load
 from perfmodel.errors import PerfmodelError
@@ -107,14 +108,7 @@ def test_device_hours_are_near_those_published(network, system, plan, tokens, ho
     assert found.goodput > 0.9
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"price": 2.0}, "give its tokens"),
-        ({"tokens": 1e9, "mtbf": 100.0}, "go together"),
-        ({"tokens": 1e9, "interval": 60.0}, "give storage"),
-    ],
-)
+@cases
 def test_fields_that_do_not_go_together_are_refused(fields, message):
     with pytest.raises(PerfmodelError, match=message):
         TrainingRun(**fields)
@@ -126,10 +120,9 @@ def test_a_run_that_never_ends_is_refused(step):
         cost(run, step, H100)
 
 
-def test_the_command_prices_a_run(cli):
+def test_the_command_prices_a_run(output):
     options = ("--gpus", "8,16", "--seq", "512", "--tokens", "20B", "--price", "2")
-    code, out, err = cli("train", "llama-3.2-1b", "-d", "h100", *options, "-f", "json")
-    assert code == 0, err
+    out = output("train", "llama-3.2-1b", "-d", "h100", *options, "-f", "json")
     first, second = json.loads(out)["steps"]
     assert first["dollars"] == pytest.approx(2 * first["device_hours"])
     assert first["days"] > second["days"]

@@ -13,7 +13,6 @@ from folders import TESTS
 from hypothesis import given
 from hypothesis import strategies as st
 
-import perfmodel.cli
 from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.analysis.quantities import QUANTITIES, SPELLINGS, Setting, launching
 from perfmodel.analysis.whatif import TOGETHER, elasticities, parse_change, parse_changes, whatif
@@ -81,11 +80,7 @@ def test_twice_as_fast_in_everything_takes_half_the_device_time(slug, name):
     assert after == pytest.approx(before / 2, rel=0.01)
 
 
-@pytest.mark.parametrize(
-    ("name", "power"),
-    [("prefill", 0.8), ("decode", 1.5), ("square", 1.5), ("thin", 0.8), ("softmax", 0.8),
-     ("map", 1.5)],
-)  # fmt: skip
+@cases
 def test_elasticities_of_all_rates_add_up_to_minus_one(name, power):
     # Near enough to full power that its fixed part does not show. Within 10 % of the power limit
     # the secants of a rate and of the power mix both sides. Secants over 10 % of a time that bends
@@ -108,13 +103,7 @@ def test_a_rate_is_worth_nothing_to_all_of_the_time_and_units_that_step_say_so()
     assert steps <= 0.002 * sum(tally.checked[name] for name in rates)
 
 
-@pytest.mark.parametrize(
-    ("slug", "sizes", "step"),
-    [
-        ("h100-sxm", (1000, 4096, 4096), "waves 2→1"),
-        ("mi355x", (2048, 4096, 4096), "slices 3→1"),
-    ],
-)
+@cases
 def test_whole_blocks_are_a_step_and_no_slope(slug, sizes, step):
     found = whatif(Matmul(*sizes), load(slug))
     units = next(item for item in found.sensitivities if item.quantity.name == "units")
@@ -269,29 +258,17 @@ def test_latencies_scale_in_their_own_unit():
     assert H100.scaled(power=2).tdp_watts == 1400
 
 
-@pytest.fixture
-def cli(capsys):
-    """Runs `perfmodel whatif ...` in this process: (exit code, stdout, stderr)."""
-
-    def call(*arguments):
-        code = perfmodel.cli.run(["whatif", *map(str, arguments)])
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return call
-
-
 def test_the_command_gives_table_json_and_chart(cli, tmp_path):
     chart = tmp_path / "tornado.svg"
     given = ["gemm", "-d", "h100-sxm", "-m", "16,4k", "-c", "HBM x2", "-c", "fp8"]
-    code, out, err = cli(*given, "--chart", chart)
+    code, out, err = cli("whatif", *given, "--chart", chart)
     assert (code, err) == (0, f"wrote {chart}\n")
     assert re.search(r"16 +HBM3 bandwidth x2 +3\.35 TB/s +-0\.\d\d", out)
     assert re.search(r"16 +all together", out)
     text = chart.read_text()
     for said in ("HBM3 bandwidth  (3.35 TB/s)", "2 cases together", "elasticity", "fp8", "halved"):
         assert said in text
-    code, out, _ = cli(*given, "--format", "json")
+    code, out, _ = cli("whatif", *given, "--format", "json")
     rows = json.loads(out)["whatif"]
     assert len(rows) == 2 * (len([q for q in QUANTITIES.values() if not q.of_level]) + 3)
     assert {row["problem"]["m"] for row in rows} == {16, 4096}

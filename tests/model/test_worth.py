@@ -20,15 +20,7 @@ LEAST = (0.003, 0.02)
 NEEDED = listed(__file__, "NEEDED")
 # Constants that are no better than their priors on architectures left out. What all runs of the
 # sample lose at the prior, in the median of a kind of run:
-NEEDED_CONSTANTS = {
-    "hbm_share_stacked": "pointwise backward .013, layernorm backward .008",
-    "chained_block_price": "decode .005, decode of 8-bit caches .004",
-    "specialised_block_price": "decode of 8-bit caches .008",
-    "warps_overlap": "weight-only products .008, decode of 8-bit caches .006",
-    "vector_joules": "90th percentile of rows of architectures left out, .37 for .41",
-    "turn_price": "pointwise backward .016, all runs .0016",
-    "vector_loop_share": "fp32 and int8 products .005",
-}
+NEEDED_CONSTANTS = listed(__file__, "NEEDED_CONSTANTS")
 # Terms that change no line: devices need their physics.
 NEEDED_TERMS = {
     "lanes": "the tail of fp8 and 16-bit products, .006 and .005 of the 90th percentile",

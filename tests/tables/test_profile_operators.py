@@ -4,7 +4,7 @@ import json
 import math
 
 import pytest
-from cases import cases
+from cases import cases, listed
 from hypothesis import given
 from hypothesis import strategies as st
 from profilefiles import Ran, operator_trace
@@ -233,15 +233,7 @@ def test_gradients_of_a_convolution_that_were_not_asked_for_are_not_counted(tmp_
     assert both == pytest.approx(sum(each))
 
 
-@pytest.mark.parametrize(
-    ("name", "place", "shape"),
-    [
-        ("_scaled_dot_product_flash_attention_backward", 11, [2, 32, 1024, 128]),
-        ("_scaled_dot_product_efficient_attention_backward", 11, [2, 32, 1024, 128]),
-        ("_scaled_dot_product_cudnn_attention_backward", 14, [2, 32, 1024, 128]),
-        ("_flash_attention_backward", 11, [2, 1024, 32, 128]),
-    ],
-)
+@cases
 def test_attention_backward_is_known_by_shape(tmp_path, name, place, shape):
     said = [""] * place + ["True"]
     ran = Ran(f"aten::{name}", [shape] * 5, [BF16] * 5, said, "flash_bwd_kernel")
@@ -264,13 +256,7 @@ def test_a_copy_between_host_and_device_is_no_stream_of_memory(tmp_path):
 
 # ---- The table and torch's own schemas -----------------------------------------------------------
 
-NAMED = {
-    "causal": ("is_causal", "custom_mask_type"), "stride": ("stride",), "padding": ("padding",),
-    "dilation": ("dilation",), "groups": ("groups",), "transposed": ("transposed",),
-    "output_padding": ("output_padding",), "asked": ("output_mask",),
-    "index": ("index", "indices"), "values": ("source", "src", "values", "grad_output", "grad",
-                                              "value"),
-}  # fmt: skip
+NAMED = listed(__file__, "NAMED")
 
 
 def test_arguments_stand_where_torchs_schemas_have_them():

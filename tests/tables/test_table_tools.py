@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from cases import cases
 from folders import TESTS
 
 from perfmodel.table import windows
@@ -34,12 +35,7 @@ def table(tmp_path):
     return reading
 
 
-@pytest.mark.parametrize(
-    ("cell", "keys", "closed"),
-    [("", 0, False), ("-1", 0, False), ("(-1, -1)", 0, False), ("(-1, 0)", 0, True),
-     ("1024", 1024, False), ("4k", 4096, False), ("(1023, 0)", 1024, True),
-     ("[511, 511]", 512, False), ("none", 0, False)],
-)  # fmt: skip
+@cases
 def test_a_window_is_keys_or_a_pair(cell, keys, closed):
     assert windows.parsed(cell, beside=False, causal=False) == windows.Window(keys, closed)
 
@@ -144,11 +140,7 @@ def test_the_json_of_a_serving_client_is_a_metric_a_row(table):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("changes", "load_", "rate"),
-    [({"max_concurrency": None, "request_rate": 4.0}, "rate", 4.0),
-     ({"max_concurrency": None}, "full", None)],
-)  # fmt: skip
+@cases
 def test_a_client_without_concurrency_has_a_rate_or_all_at_once(table, changes, load_, rate):
     text = json.dumps({**CLIENT, **changes})
     row = table(text, "serving", stated={"device": "h100-sxm"}).table.iloc[0]
@@ -160,17 +152,12 @@ GENAI = json.loads((TESTS / "layouts" / "genai-perf.json").read_text())
 TRTLLM = json.loads((TESTS / "layouts" / "trtllm-bench.json").read_text())
 
 
-@pytest.mark.parametrize(
-    ("config", "asked"),
-    [({"concurrency": [16], "model": ["llama-3-8b"]}, ("concurrency", 16)),
-     ({"loadgen": {"request_rate": 4.0}, "model": "llama-3-8b"}, ("rate", 4)),
-     ({"endpoint": {"model_names": ["x/Llama-3-8B-Chat-FP8"]}}, ("full", None))],
-)  # fmt: skip
+@cases
 def test_genai_perf_keeps_its_load_in_several_places(table, config, asked):
     stated = {"device": "h100-sxm", "engine": "vllm"}
     text = json.dumps({**GENAI, "input_config": config})
     row = table(text, "serving", stated=stated).table.iloc[0]
-    assert (row["load"], row.get(asked[0])) == asked
+    assert [row["load"], row.get(asked[0])] == asked
     assert row["network"].lower() == "llama-3-8b"
 
 

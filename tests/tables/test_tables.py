@@ -339,11 +339,7 @@ def test_headings_of_measurements(heading, kind, unit, statistic, other):
     assert (found.kind, named, found.statistic, found.other) == (kind, unit, statistic, other)
 
 
-@pytest.mark.parametrize(
-    "heading",
-    ["predicted_us", "CPU Time (sec)", "Time (%)", "hbm_bytes_measured", "tokens/s", "total_ms",
-     "launch_us", "speedup", "s", "m", "shared_bytes", "timestamp_utc", "clock_mhz", "low_us"],
-)  # fmt: skip
+@cases
 def test_headings_of_nothing_measured(heading):
     assert measure(heading) is None
 

@@ -35,11 +35,10 @@ def runs(tmp_path):
 
 
 @pytest.fixture
-def compared(cli, runs, tmp_path):
+def compared(output, runs, tmp_path):
     def call(*rows):
         out = tmp_path / "rows.csv"
-        code, _, err = cli("compare", runs(*rows), "--kind", "training", "--output", out)
-        assert code == 0, err
+        output("compare", runs(*rows), "--kind", "training", "--output", out)
         return pd.read_csv(out, keep_default_na=False, na_values=[""])
 
     return call
@@ -95,7 +94,7 @@ def test_a_table_that_lacks_columns_is_refused_with_all_of_them(cli, tmp_path):
     assert all(name in said for name in ("network", "pass", "dtype", "seq", "devices", "metric"))
 
 
-def test_the_table_of_published_runs_is_read_and_judged(cli, measured, tmp_path):
+def test_the_table_of_published_runs_is_read_and_judged(output, measured, tmp_path):
     path = measured / "training_runs_dev.csv.gz"
     if not path.is_file():
         pytest.skip(f"no training runs at {path}")
@@ -103,8 +102,7 @@ def test_the_table_of_published_runs_is_read_and_judged(cli, measured, tmp_path)
     part = tmp_path / "part.csv"
     whole.iloc[::25].to_csv(part, index=False)
     out = tmp_path / "rows.csv"
-    code, shown, err = cli("compare", part, "--kind", "training", "--by", "source", "-o", out)
-    assert code == 0, err
+    shown = output("compare", part, "--kind", "training", "--by", "source", "-o", out)
     del shown
     found = pd.read_csv(out, keep_default_na=False, na_values=[""])
     assert len(found) == len(whole.iloc[::25])

@@ -159,8 +159,8 @@ def test_nothing_held_is_everything_asked_and_everything_held_is_the_least(sched
 
 
 def test_the_closed_form_meets_the_simulator_over_launch_orders():
-    """Every tenth case here; all of them in the evidence suite."""
-    results = [launchorders.run(case) for case in launchorders.cases()[::10]]
+    """Every fifteenth case here; all of them in the evidence suite."""
+    results = [launchorders.run(case) for case in launchorders.cases()[::15]]
     errors = np.abs([result.error for result in results])
     assert np.median(errors) <= 0.10
     assert np.quantile(errors, 0.9) <= 0.25

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cases import cases
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
-from strategies import ATTENTION, FAMILIES, PRODUCTS, ROWS, Laid, laid
+from strategies import ATTENTION, FAMILIES, PRODUCTS, ROWS, Laid, examples, laid
 from walker import same
 
 from perfmodel.algorithms import Attention, Matmul, Rowwise
@@ -41,7 +41,7 @@ def figures(cost) -> list:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@settings(max_examples=15)
+@examples(0.6)
 @given(data=st.data())
 def test_the_rule_counts_what_a_walk_over_all_tiles_moves(family, data):
     case = data.draw(laid((family,)))
@@ -61,7 +61,7 @@ def test_a_map_moves_each_of_its_tensors_once(height, width, inputs, outputs):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@settings(max_examples=10)
+@examples(0.4)
 @given(data=st.data())
 def test_arrays_of_problems_are_each_of_them(family, data):
     one = data.draw(laid((family,), most=300))
@@ -144,7 +144,7 @@ def test_huge_problems_stay_exact_for_ints_and_finite_for_arrays(family, causal)
 # -- laws ----------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60)
+@examples(2.4)
 @given(laid())
 def test_bytes_never_grow_towards_memory_and_every_tensor_moves_once(case):
     # Parts of rows that see no key are never made, though the whole result is due at the end.
@@ -163,7 +163,7 @@ def test_bytes_never_grow_towards_memory_and_every_tensor_moves_once(case):
         assert whole.cost.bytes_at("l2") == pytest.approx(cost.memory_bytes, rel=1e-12)
 
 
-@settings(max_examples=60)
+@examples(2.4)
 @given(laid((*ATTENTION, *PRODUCTS), masked=False), st.integers(1, 3), st.integers(1, 3))
 def test_larger_nested_tiles_never_move_more_and_never_hold_less(case, rows_, columns):
     r, c, *rest = case.tile
@@ -174,7 +174,7 @@ def test_larger_nested_tiles_never_move_more_and_never_hold_less(case, rows_, co
         assert small.register_footprint_bytes <= large.register_footprint_bytes
 
 
-@settings(max_examples=60)
+@examples(2.4)
 @given(laid(tuple(ATTENTION), masked=False), st.integers(1, 50))
 def test_a_window_costs_at_most_causal_and_causal_at_most_all(case, window):
     options = {name: value for name, value in case.options.items() if name != "mask_pass"}

@@ -155,15 +155,7 @@ def test_parameters_follow_one_another():
 
 # -- counts of what ships, against walking the loops -----------------------------------------------
 
-SMALL = {
-    "gqa": {"batch": 1, "heads": 4, "kv_heads": 2, "seq_q": 5, "seq_kv": 7, "head_dim": 3},
-    "mlp": {"tokens": 5, "hidden": 4, "ffn": 6, "out": 3},
-    "kernel-matvec": {"points": 7, "targets": 5, "dim": 3, "vectors": 2},
-    "cross-entropy": {"tokens": 5, "hidden": 3, "vocabulary": 8},
-    "layernorm-matmul": {"tokens": 5, "hidden": 6, "out": 4},
-    "moe": {"tokens": 6, "experts": 2, "top_k": 1, "hidden": 4, "ffn": 5},
-    "mla": {"heads": 3, "seq_q": 2, "seq_kv": 5, "latent": 4, "rope": 2},
-}
+SMALL = listed(__file__, "SMALL")
 
 
 @given(st.data(), st.sampled_from(sorted(SMALL)), st.booleans())

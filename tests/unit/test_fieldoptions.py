@@ -8,6 +8,7 @@ from typing import Annotated
 
 import click
 import pytest
+from cases import cases
 
 from perfmodel.cli import build, ranges
 from perfmodel.cli.build import Values, asking_for
@@ -135,15 +136,7 @@ def test_names_are_completed_and_a_tuple_is_in_the_help():
     assert declared["roast"].panel == "Taste"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "line"),
-    [
-        (("-g", "7,8"), "--grams takes one size, not '7,8'; choose one"),
-        (("--cups", "0"), "--cups must be at least 1, not 0; raise it"),
-        (("--beans", "cocoa"), "no bean named 'cocoa'"),
-        (("--roast", ","), "an empty list of names"),
-    ],
-)
+@cases
 def test_what_is_no_value_is_one_line(arguments, line):
     with pytest.raises(PerfmodelError, match=line.replace("(", r"\(")):
         command(Coffee).main(args=["moka", *arguments], standalone_mode=False)
@@ -154,9 +147,8 @@ def test_a_command_leaves_fields_out():
     assert names == ["pot", "cups", "roast", "blend", "grams", "pairs"]
 
 
-def test_train_leaves_out_only_fields_that_it_computes_or_does_not_offer(cli):
-    code, out, _ = cli("train", "--help")
-    assert code == 0
+def test_train_leaves_out_only_fields_that_it_computes_or_does_not_offer(output):
+    out = output("train", "--help")
     missing = {f.name for f in fields(Plan) if f"--{f.name.replace('_', '-')}" not in out}
     assert missing == {
         "accumulation", "data", "sequence", "dropout", "precision", "loss", "ends", "training",

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import jsonschema
 import pytest
-import yaml
 from cases import listed
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,6 +28,7 @@ from perfmodel.hardware import (
 from perfmodel.hardware.facts import Sourced, walk
 from perfmodel.hardware.physics import check
 from perfmodel.hardware.scaling import PARTS
+from perfmodel.yamltable import parse
 
 NAMES = names()
 MEASURED_DEVICES = {
@@ -70,7 +70,7 @@ def test_scaled_devices_are_specs_too(device, part, factor):
         assert part not in ("hbm_bandwidth", "hbm_capacity", "units", "clock")
         return
     # physics may be broken on purpose, so only the schema is checked here
-    data = yaml.safe_load(copy.dump())
+    data = parse(copy.dump())
     assert made(type(device), data) == copy
 
 
@@ -137,11 +137,11 @@ def test_shipped_specs_are_valid_and_cite_their_sources():
 def test_shipped_specs_match_the_committed_schema():
     validator = jsonschema.Draft202012Validator(formats.schema("hardware"))
     for name in NAMES:
-        validator.validate(yaml.safe_load((catalogue.shipped() / f"{name}.yaml").read_text()))
+        validator.validate(parse((catalogue.shipped() / f"{name}.yaml").read_text()))
 
 
 def test_the_schema_refuses_a_number_without_unit():
-    data = yaml.safe_load(H100.read_text())
+    data = parse(H100.read_text())
     data["memory"]["hbm"]["bandwidth"]["value"] = "3.35e12"
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(data, formats.schema("hardware"))

@@ -337,19 +337,7 @@ def test_files_of_2023_say_falcons_newer_form_by_its_heads():
     assert read(small).network.blocks == library.load("falcon-7b").blocks
 
 
-@pytest.mark.parametrize(
-    ("data", "parameters"),
-    [
-        ({"model_type": "phi3"}, 3_821_079_552),
-        ({"model_type": "phi3", "num_key_value_heads": 8, "sliding_window": 2047}, 3_368_094_720),
-        ({"model_type": "gemma"}, 8_537_680_896),
-        (
-            {"model_type": "gemma", "hidden_size": 2048, "intermediate_size": 16384,
-             "num_hidden_layers": 18, "num_attention_heads": 8, "num_key_value_heads": 1},
-            2_506_172_416,
-        ),
-    ],
-)  # fmt: skip
+@cases
 def test_phi_3_and_gemma_have_the_parameters_that_transformers_counts(data, parameters):
     assert parameter_count(read(data).network) == parameters
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import yaml
 from cases import cases
 from folders import SHARED
 from hypothesis import given
@@ -14,6 +13,7 @@ from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.training import optimisers, precision
 from perfmodel.training.parameter import Parameter
 from perfmodel.training.stepmemory import STAGES, model_states
+from perfmodel.yamltable import parse
 
 ADAM = optimisers.load("adam")
 MATRIX = Parameter("w", (1000, 1000))
@@ -121,7 +121,7 @@ MINE = ("mem.zero.", "mem.deepspeed.", "mem.korth.")
 def figures():
     if not VECTORS.is_file():
         pytest.skip(f"no published figures at {VECTORS}")
-    found = yaml.safe_load(VECTORS.read_text(encoding="utf-8"))
+    found = parse(VECTORS.read_text(encoding="utf-8"))
     return {item["id"]: item for item in found if item["id"].startswith(MINE)}
 
 

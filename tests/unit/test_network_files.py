@@ -7,6 +7,7 @@ import re
 
 import pytest
 import yaml
+from cases import listed
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ from perfmodel import formats
 from perfmodel.errors import SpecError, UnknownName
 from perfmodel.networks import library, reading
 from perfmodel.networks.network import ACTIVATIONS, Block, Latent, Mlp, Network, SelfAttention
+from perfmodel.yamltable import parse
 
 ENTRIES = library.entries()
 FILES = sorted(library._files())
@@ -101,7 +103,7 @@ def test_layers_that_alternate_are_written_once():
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_shipped_files_are_valid_by_the_schema_and_read_as_they_are_parsed(path, validator):
     text = path.read_text(encoding="utf-8")
-    validator.validate(yaml.safe_load(text))
+    validator.validate(parse(text))
     assert reading.parse(text, str(path)) == reading.read(path)
     assert text.startswith("# yaml-language-server: $schema=../network.schema.json\n")
 
@@ -121,17 +123,10 @@ def test_the_schema_describes_every_field():
 
 def test_a_written_network_is_valid_by_the_schema(validator):
     for entry in ENTRIES:
-        validator.validate(yaml.safe_load(reading.text(entry.network)))
+        validator.validate(parse(reading.text(entry.network)))
 
 
-GOOD = {
-    "name": "mine",
-    "hidden": 512,
-    "vocabulary": 1000,
-    "blocks": [
-        {"attention": {"heads": 8, "kv_heads": 2, "head_size": 64}, "mlp": {"inner": 2048}},
-    ],
-}
+GOOD = listed(__file__, "GOOD")
 BLOCK = GOOD["blocks"][0]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from cases import cases
 
 from perfmodel.algorithms import Attention, Matmul, Rowwise
@@ -108,10 +107,6 @@ def test_backward_tiles_fit_in_registers_as_well():
     assert backward_tile("h100-sxm", 128, registers_bytes=1e9) == ([(128, 128)], 2)
 
 
-@pytest.mark.parametrize(
-    ("slug", "dim", "keys"),
-    [("h100-sxm", 128, 128), ("a100-sxm4-80gb", 64, 256), ("a100-sxm4-80gb", 128, 128),
-     ("a100-sxm4-80gb", 256, 32), ("t4", 64, 64), ("t4", 128, 32)],
-)  # fmt: skip
+@cases
 def test_flash_1_takes_16_queries_by_the_most_keys_that_fit(slug, dim, keys):
     assert backward_tile(slug, dim, order=1) == ([(16, keys)], 2)

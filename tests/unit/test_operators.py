@@ -39,6 +39,7 @@ H100 = load("h100-sxm")
 DECLARED = [name for name in operators.names() if name not in BUILT_IN]
 SMALL = {
     "conv": {"batch": 2, "height": 4, "channels": 64},
+    "linear-attention": {"heads": 2, "seq": 256},
     "mla-expanded": {"heads": 2, "seq": 128, "latent": 64, "rope": 32, "head_dim": 64},
 }
 """Sizes of those whose search takes seconds at their own."""

@@ -22,6 +22,7 @@ from perfmodel.timing.architectures import ARCHITECTURES
 from perfmodel.timing.runs import HARNESSES
 from perfmodel.training.optimisers import CLIPPING, OPTIMISERS, STYLES
 from perfmodel.training.precision import RECIPES
+from perfmodel.yamltable import parse
 
 CONSTANTS = Table(
     "constant", constants.Constant, Path(constants.__file__).with_name("constants.yaml"),
@@ -56,7 +57,7 @@ def refused(tmp_path):
 @pytest.mark.parametrize("name", TABLES)
 def test_damage_is_one_line_that_names_file_and_key(refused, tmp_path, name):
     table = TABLES[name]
-    sound = yaml.safe_load(table._file.read_text(encoding="utf-8"))
+    sound = parse(table._file.read_text(encoding="utf-8"))
     for other in ({**sound, "version": 9}, {name: sound[name]}, "", "[1, 2]"):
         assert f"{name} of another version; this code reads 1" in refused(table, other)
     for other in ([1], {"one": 3}, None):

@@ -3,14 +3,13 @@
 from collections import Counter
 
 import pytest
-import yaml
 
 from perfmodel.errors import SpecError
 from perfmodel.hardware import catalogue, load, loads, sources
+from perfmodel.yamltable import parse
 
 SPECS = {
-    path: yaml.safe_load(path.read_text(encoding="utf-8"))
-    for path in catalogue.shipped().rglob("*.yaml")
+    path: parse(path.read_text(encoding="utf-8")) for path in catalogue.shipped().rglob("*.yaml")
 }
 
 

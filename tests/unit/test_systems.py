@@ -14,6 +14,7 @@ from perfmodel.entries import made
 from perfmodel.errors import SpecError, UnknownName
 from perfmodel.hardware import System, catalogue, load, sources, systems
 from perfmodel.hardware.system import SystemLevel
+from perfmodel.yamltable import parse
 
 NAMES = systems.names()
 FOLDER = catalogue.shipped() / systems.FOLDER
@@ -32,9 +33,9 @@ def test_a_shipped_system_is_sound_and_what_its_file_says(name):
     path = FOLDER / f"{name}.yaml"
     assert systems.validate_file(path) == []
     text = path.read_text(encoding="utf-8")
-    assert systems.load(name) == made(System, sources.completed(yaml.safe_load(text)))
+    assert systems.load(name) == made(System, sources.completed(parse(text)))
     assert all(isinstance(level, SystemLevel) for level in systems.load(name).levels)
-    jsonschema.validate(yaml.safe_load(text), formats.schema("system"))
+    jsonschema.validate(parse(text), formats.schema("system"))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -72,7 +73,7 @@ def test_an_unknown_name_has_its_nearest_ones():
 
 def changed(**changes):
     """The file of a DGX H100 with some values of its levels changed, by level and key."""
-    data = yaml.safe_load((FOLDER / "dgx-h100.yaml").read_text(encoding="utf-8"))
+    data = parse((FOLDER / "dgx-h100.yaml").read_text(encoding="utf-8"))
     for place, value in changes.items():
         level, key = place.split("__")
         entry = data["levels"][("nvlink", "network").index(level)]
