@@ -67,9 +67,14 @@ class GluonBackwardConfig:
         check_positive_counts(stages=self.stages)
 
     @property
+    def bc(self) -> int:
+        """Keys of a block."""
+        return _GROUPS * _GROUP_KEYS
+
+    @property
     def plain(self) -> BackwardConfig:
         """The same tiles for the kernels of `attention-backward`."""
-        keys = (self.br, _GROUPS * _GROUP_KEYS, 4 * (_GROUPS + 1), self.stages)
+        keys = (self.br, self.bc, 4 * (_GROUPS + 1), self.stages)
         queries = (self.query_br, self.query_bc, self.query_warps, self.query_stages)
         return BackwardConfig(*keys, *queries, descriptors=True)
 
@@ -95,7 +100,7 @@ def _plan(problem: Attention, config: GluonBackwardConfig) -> tuple[Launch, ...]
         **dict.fromkeys(("K", "V", "dK", "dV"), ((b * g, x, d), keys)),
     }
     gradients = launch(
-        "key-gradients", hopper_key_gradients, b * g * ceil_div(x, _GROUPS * _GROUP_KEYS),
+        "key-gradients", hopper_key_gradients, b * g * ceil_div(x, config.bc),
         _arrays(problem, config), 4, config.stages,
         **{name.upper(): Descriptor(name, *tile, _SWIZZLE_BYTES) for name, tile in tiles.items()},
         NORM="N", DELTA="D", scale=scale_of(problem) * LOG2E, root=scale_of(problem), group=r,

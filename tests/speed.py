@@ -27,6 +27,7 @@ import numpy as np
 
 from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
 from perfmodel.algorithms.problem import pick
+from perfmodel.analysis.plans import steps as predict_plans
 from perfmodel.analysis.sweep import Grid, Sweep
 from perfmodel.analysis.sweep import run as run_sweep
 from perfmodel.compiled import variants
@@ -45,7 +46,6 @@ from perfmodel.serving.steps import Steps
 from perfmodel.serving.targets import Targets
 from perfmodel.training.plan import Plan
 from perfmodel.training.planning import search
-from perfmodel.training.step import predict_step
 
 Row = dict[str, Any]
 DEVICE = "h100-sxm"
@@ -57,10 +57,11 @@ _ALONE = 50
 NETWORK = "gpt3-175b"
 _OF_NETWORK = "a100-sxm-80gb"
 _PLANS = [
-    Plan(
-        seq=2048, micro_batch=micro, accumulation=16 * stages, tensor=tensor, pipeline=stages,
-        data=data, recompute=recompute,
-    )
+    {
+        "seq": 2048, "micro_batch": micro, "global_batch": 16 * stages * micro * data,
+        "tensor": tensor, "pipeline": stages, "devices": tensor * stages * data,
+        "recompute": recompute,
+    }
     for tensor in (1, 2, 4, 8)
     for stages in (1, 2, 4, 8)
     for data in (1, 8, 64)
@@ -151,8 +152,9 @@ def bench_steps() -> list[Row]:
         _cpu_seconds(partial(predict_network, network, Setting(batch=batch, seq=2048), device))
         for batch in range(5, 10)
     ]
-    grid = _cpu_seconds(lambda: [predict_step(network, plan, device) for plan in _PLANS])
-    warm = _cpu_seconds(lambda: [predict_step(network, plan, device) for plan in _PLANS])
+    grid, warm = (
+        _cpu_seconds(lambda: predict_plans((network, device, None), _PLANS)) for _ in range(2)
+    )
     llama, plan = library.load("llama-3-70b"), Plan(seq=4096, stack="te")
     legal: list[int] = []
     searching = _cpu_seconds(lambda: legal.append(search(llama, plan, 64, 512, device).legal))

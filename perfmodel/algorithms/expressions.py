@@ -14,7 +14,7 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any
 
 import numpy as np
@@ -74,13 +74,12 @@ def evaluate(said: Any, values: Mapping[str, Any]) -> Any:
     if not isinstance(said, str) or len(said) > _MOST_CHARACTERS:
         text = quoted(said if isinstance(said, str) else repr(said))
         raise ProblemError(f"{text} is not a size: write a number or an expression of parameters")
-    try:
-        tree = ast.parse(said.strip(), mode="eval")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: parentheses
-        raise ProblemError(_NO_EXPRESSION.format(quoted(said))) from None
+    tree = _tree(said)
+    if tree is None:
+        raise ProblemError(_NO_EXPRESSION.format(quoted(said)))
     try:
         with np.errstate(divide="raise", invalid="raise"):
-            return _value(tree.body, values)
+            return _value(tree, values)
     except (SyntaxError, RecursionError):
         raise ProblemError(_NO_EXPRESSION.format(quoted(said))) from None
     except (ArithmeticError, ValueError, TypeError) as error:  # ValueError: sqrt(-1)
@@ -92,13 +91,19 @@ def evaluate(said: Any, values: Mapping[str, Any]) -> Any:
 
 def names(said: Any) -> set[str]:
     """Names that an expression uses."""
-    if not isinstance(said, str) or len(said) > _MOST_CHARACTERS:
-        return set()
-    try:
-        tree = ast.parse(said.strip(), mode="eval")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = _tree(said) if isinstance(said, str) and len(said) <= _MOST_CHARACTERS else None
+    if tree is None:
         return set()
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - _FUNCTIONS.keys()
+
+
+@lru_cache(maxsize=4096)
+def _tree(text: str) -> ast.expr | None:
+    """The syntax tree of an expression; None where the text is none."""
+    try:
+        return ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: parentheses
+        return None
 
 
 def _value(node: ast.AST, values: Mapping[str, Any]) -> Any:

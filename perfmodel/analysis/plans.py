@@ -1,6 +1,6 @@
 """Steps of many training plans, in this process or on a Dask scheduler (extra `dask`).
 
-Plans keep their order: neighbours that share a setting reuse its predictions.
+Plans keep their order; their kernels are predicted together.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from perfmodel.hardware import Device, System
 from perfmodel.networks.network import Network
 from perfmodel.training.plan import Plan
 from perfmodel.training.result import Step
-from perfmodel.training.step import predict_step
+from perfmodel.training.step import check, predict_steps
 
 AT_ONCE = 64
 """Plans sent to a worker at a time."""
+_TOGETHER = 512  # plans whose kernels are predicted together
 
 Fields = Mapping[str, Any]
 """What `Plan.over` makes a plan of."""
@@ -35,7 +36,8 @@ def steps(
     Raises `OutputError` for a scheduler that does not answer, or whose workers give up.
     """
     if dask is None:
-        return _outcomes(place, plans)
+        rounds = (plans[i : i + _TOGETHER] for i in range(0, len(plans), _TOGETHER))
+        return [outcome for some in rounds for outcome in _outcomes(place, some)]
     from perfmodel.analysis.sweep.dask_runner import connected, packed, told
 
     blob = packed(place)
@@ -53,15 +55,33 @@ def _worker_steps(blob: bytes, plans: Sequence[Fields]) -> list[Step | Perfmodel
 
 def _outcomes(place: Place, plans: Sequence[Fields]) -> list[Step | PerfmodelError]:
     network, device, system = place
-    outcomes: list[Step | PerfmodelError] = []
+    ready: list[Plan | PerfmodelError] = []
     for fields in plans:
         try:
-            step = predict_step(network, Plan.over(**fields), device, system)
+            plan = Plan.over(**fields)
+            check(network, plan, device, system)
+            ready.append(plan)
         except PerfmodelError as error:
-            outcomes.append(error)
-        else:
-            outcomes.append(step if len(plans) == 1 else replace(step, timeline=None, tree=None))
-    return outcomes
+            ready.append(error)
+    predicted = iter(_at_once(place, [plan for plan in ready if isinstance(plan, Plan)]))
+    outcomes = [next(predicted) if isinstance(plan, Plan) else plan for plan in ready]
+    if len(plans) == 1:
+        return outcomes
+    return [
+        replace(each, timeline=None, tree=None) if isinstance(each, Step) else each
+        for each in outcomes
+    ]
+
+
+def _at_once(place: Place, plans: Sequence[Plan]) -> list[Step | PerfmodelError]:
+    """The steps of plans, predicted together; one by one where one of them has an error."""
+    network, device, system = place
+    try:
+        return list(predict_steps(network, plans, device, system))
+    except PerfmodelError as error:
+        if len(plans) == 1:
+            return [error]
+        return [outcome for plan in plans for outcome in _at_once(place, [plan])]
 
 
 def fastest(steps: Sequence[Step]) -> list[Step]:

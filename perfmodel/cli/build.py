@@ -30,6 +30,7 @@ from perfmodel.entries import bare, optional
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.fieldoption import FieldOption
 from perfmodel.frozen import dataclass
+from perfmodel.units import UnitError
 
 Action = Callable[..., Any]
 Values = Callable[[], dict[str, list[Any]]]
@@ -129,7 +130,10 @@ class Declared:
         if self.option.single and isinstance(given, str):
             given = spellings.one(self.flags[0], given)
         if self.option.read is not None:
-            return self.option.read(given)
+            try:
+                return self.option.read(given)
+            except UnitError as error:
+                raise UnitError(f"{self.flags[0]}: {error}") from None
         if isinstance(self.option.names, tuple) and self.option.names:
             return spellings.chosen(self.flags[0], given, self.option.names)
         return given

@@ -137,7 +137,7 @@ def _replacements(kernel: Tree, scheme: Scheme, device: Device) -> Iterable[Tree
 @lru_cache(maxsize=1024)
 def _kernels(scheme: Scheme, problem: Matmul, key: Held[Device]) -> tuple[Prediction, ...]:
     """The kernels of a product; layers that alternate have the same ones."""
-    return scheme.kernels(problem, key.device)
+    return scheme.kernels(problem, key.own)
 
 
 def _family(prediction: Prediction, problem: Matmul) -> str:

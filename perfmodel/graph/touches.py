@@ -76,8 +76,7 @@ def _repeat_share(graph: Graph, i: int, edge: Edge) -> float:
     The taps of a convolution read the pixels of the taps beside them.
     """
     names = dict.fromkeys(edge.tensors)
-    size = graph.nodes[i].operand_bytes(edge.operand)
-    if len(names) == len(edge.tensors) or not size:
+    if len(names) == len(edge.tensors) or not (size := graph.nodes[i].operand_bytes(edge.operand)):
         return 0.0
     return max(1.0 - sum(graph.tensors[name].bytes for name in names) / size, 0.0)
 

@@ -288,7 +288,7 @@ def _tilings(layout: Layout, target: Target, bound: float) -> tuple[Tiling, ...]
             f"no tile of {' + '.join(layout.nest.steps)} fits: {limit} binds; the least tile needs "
             f"{need:.0f} bytes of {room:.0f}, {need - room:.0f} too many"
         )
-    seconds = mapper.seconds_of(target, layout, plan, cost, width)
+    (seconds,) = mapper.seconds_of(target, layout, plan, cost, (1, width))
     traffic = np.broadcast_to(np.asarray(cost.bytes_at("l2"), dtype=np.float64), (width,))
     # Among tiles of equal traffic the fastest is taken.
     least = int(np.lexsort((seconds, np.where(fits, traffic, np.inf)))[0])

@@ -38,10 +38,12 @@ _ADDRESSING_BYTES = 4 * ADDRESSING_REGISTERS
 _MOST_THREADS = 1024
 _STEPS = np.array([1, 2, 3, 4, 6, 8, 12, 16])
 _POWERS = 2 ** np.arange(9)
-_MOST_SIDE = 4096  # longest side of several axes together, summed ones included
 _WIDEST = 256  # longest tile edge of a matrix kernel
 _ROWS = np.array([1, 2, 4, 8, 16, 32, 64, 128])
 _LINES = np.array([1, 2, 4, 8, 16, 32, 64])
+LARGEST_TILE = 64 * int(_LINES[-1])
+"""Longest tile of an axis, and longest side of several axes together: longer extents have equal
+menus."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Held:
-    """What a block holds, for arrays of tiles."""
+    """What a block holds, for arrays of tiles, or of problems and tiles."""
 
     stages: np.ndarray
     """Buffers of a stream: as many as fit in half of shared memory, in all of it with tensor
@@ -127,10 +129,12 @@ class Held:
     register_bytes: np.ndarray
     """Bytes in registers, without addresses."""
 
-    def at(self, mask: np.ndarray) -> Held:
-        """What it holds for some of the tiles."""
+    def at(self, fits: np.ndarray) -> Held:
+        """What it holds for the tiles that fit for some of the problems, shape (problems,
+        tiles)."""
         arrays = (self.stages, self.threads, self.shared_bytes, self.register_bytes)
-        return Held(*(np.broadcast_to(each, mask.shape)[mask] for each in arrays))
+        some = fits.any(axis=0)
+        return Held(*(np.broadcast_to(each, fits.shape)[:, some] for each in arrays))
 
 
 @dataclass(frozen=True)
@@ -143,10 +147,15 @@ class Layout:
     """The loop nest."""
     target: Target
     """The device and the constants."""
-    sizes: Mapping[str, int]
-    """Extent of each axis."""
+    sizes: Mapping[str, Any]
+    """Extent of each axis: a number, or a column of several problems with the same legal tiles."""
     elements: Elements
     """Element type of each role."""
+
+    @cached_property
+    def least(self) -> Mapping[str, int]:
+        """The extents of the smallest problem, which stands for all where tiles are chosen."""
+        return {axis: int(np.min(size)) for axis, size in self.sizes.items()}
 
     @cached_property
     def contractions(self) -> tuple[Step, ...]:
@@ -166,7 +175,7 @@ class Layout:
             live = [
                 axis
                 for axis in self.fused.step_axes(step)
-                if self.sizes[axis] > 1 and axis not in self.nest.single
+                if self.least[axis] > 1 and axis not in self.nest.single
             ]
             rows = tuple(a for a in live if a in first and a not in step.reduces)
             columns = tuple(a for a in live if a in second - first and a not in step.reduces)
@@ -189,7 +198,7 @@ class Layout:
 
     def menu(self, axis: str) -> np.ndarray:
         """Legal tiles of an axis below its extent."""
-        extent = self.sizes[axis]
+        extent = self.least[axis]
         single = not any(axis in axes and len(axes) > 1 for axes, _ in self.roles)
         if self.contractions:
             grain = self.granule(axis)
@@ -214,8 +223,8 @@ class Layout:
         tiles = combined(menus)
         for axes, multiple in self.roles:
             if len(axes) > 1 and any(axis in tiles for axis in axes):
-                side = product_of([tiles.get(axis, self.sizes[axis]) for axis in axes])
-                keep = (side % multiple == 0) & (side <= _MOST_SIDE)
+                side = product_of([tiles.get(axis, self.least[axis]) for axis in axes])
+                keep = (side % multiple == 0) & (side <= LARGEST_TILE)  # summed axes included
                 tiles = {axis: values[keep] for axis, values in tiles.items()}
         return tiles if all(len(values) for values in tiles.values()) else None
 

@@ -12,7 +12,8 @@ candidate that could win is skipped.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Annotated
 
 import numpy as np
@@ -22,12 +23,12 @@ from perfmodel.columns import Column
 from perfmodel.count import KernelCost
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
-from perfmodel.napkin.fit import Held, Layout, Target
+from perfmodel.napkin.fit import LARGEST_TILE, Held, Layout, Target
 from perfmodel.napkin.fusion import groups, part
 from perfmodel.napkin.nests import Tiled, nests, sliced_axes
 from perfmodel.schedules.schedule import Schedule
 from perfmodel.timing.constants import Constants, default
-from perfmodel.timing.kernel import time_kernel
+from perfmodel.timing.kernel import KernelTime, time_kernel
 from perfmodel.timing.machine import machine
 from perfmodel.timing.memory import hbm_rate
 from perfmodel.timing.plan import Part, Plan, time_plan
@@ -41,22 +42,10 @@ _ROUNDING = 1 - 1e-9
 class Mapped(Tiled):
     """The fastest kernel found for some steps."""
 
-    part: Part
-    """The kernel with its tiles, ready to be timed in a plan."""
+    layout: Layout
+    """The nest's kernel at the problem's sizes."""
     seconds: Annotated[float, Column("time", key="time_us", scale=1e6)]
     """Predicted time."""
-    terms: Mapping[str, float]
-    """Seconds of each resource."""
-    bytes: Mapping[str, float]
-    """Bytes that cross into each level."""
-    shared_bytes: Annotated[float, Column(place=2)]
-    """Bytes of shared memory of a block."""
-    register_bytes: Annotated[float, Column(place=2)]
-    """Bytes of registers of a block."""
-    threads: Annotated[int, Column("threads", rank=3, place=2)]
-    """Threads of a block."""
-    stages: Annotated[int, Column("buffers", rank=4, place=2)]
-    """Buffers that streamed tensors pass through."""
     nests: int
     """Number of loop nests that were tried."""
     candidates: int
@@ -65,6 +54,48 @@ class Mapped(Tiled):
     """Number of tilings that fit on chip."""
     timed: int
     """Number of tilings that the bound did not rule out."""
+
+    @cached_property
+    def _counted(self) -> tuple[Schedule, KernelCost]:
+        return self.layout.count({axis: np.array([size]) for axis, size in self.tiles.items()})
+
+    @cached_property
+    def _time(self) -> KernelTime:
+        target, elements = self.layout.target, self.layout.elements
+        style = target.style(self.layout.fused)
+        return time_kernel(target.machine, target.constants, *self._counted, elements, style)
+
+    @property
+    def terms(self) -> Mapping[str, float]:
+        """Seconds of each resource."""
+        return {name: _number(value) for name, value in self._time.terms.items()}
+
+    @property
+    def bytes(self) -> Mapping[str, float]:
+        """Bytes that cross into each level; those of the L2 are what blocks request, as in the
+        search's bound."""
+        moved = {name: _number(value) for name, value in self._time.bytes.items()}
+        return moved | {"l2": _number(self._counted[1].bytes_at("l2"))}
+
+    @property
+    def shared_bytes(self) -> Annotated[float, Column(place=2)]:
+        """Bytes of shared memory of a block."""
+        return _number(self._counted[1].shared_footprint_bytes)
+
+    @property
+    def register_bytes(self) -> Annotated[float, Column(place=2)]:
+        """Bytes of registers of a block."""
+        return _number(self._counted[1].register_footprint_bytes)
+
+    @property
+    def threads(self) -> Annotated[int, Column("threads", rank=3, place=2)]:
+        """Threads of a block."""
+        return int(_number(self._counted[1].nest.kernel.threads))
+
+    @property
+    def stages(self) -> Annotated[int, Column("buffers", rank=4, place=2)]:
+        """Buffers that streamed tensors pass through."""
+        return int(_number(self._counted[1].nest.kernel.stages))
 
     @property
     def limiter(self) -> Annotated[str, Column("limiter", place=1)]:
@@ -127,15 +158,40 @@ def search(
     Raises `ProblemError`, with the binding constraint and the shortage, where a step fits in no
     tile. `prune=False` times every candidate, to show that pruning loses nothing.
     """
-    target = Target(machine(device), constants or default(), case.compute or case.dtype)
-    lengths = _lengths(fusion, len(case.algorithm.steps))
-    table = {
-        steps: kernel(case, steps, target, prune=prune)
-        if len(steps) in lengths
-        else f"{' + '.join(steps)} was not searched"
-        for steps in groups(case.algorithm)
-    }
-    gap = float(target.machine.at_clock(target.constants["kernel_gap"]))
+    (mapping,) = searches([case], device, constants or default(), fusion, prune=prune)
+    return mapping
+
+
+def searches(
+    cases: Sequence[Case], device: Device, constants: Constants, fusion: str, *, prune: bool = True
+) -> list[Mapping_]:
+    """The fastest schedule of each case of one declaration without a mask, as `search`: nests are
+    counted and timed once for all cases, as arrays."""
+    first = cases[0]
+    target = Target(machine(device), constants, first.compute or first.dtype)
+    lengths = _lengths(fusion, len(first.algorithm.steps))
+    tables: list[dict[tuple[str, ...], Mapped | str]] = [{} for _ in cases]
+    for steps in groups(first.algorithm):
+        if len(steps) in lengths:
+            best = kernels(cases, steps, target, prune=prune)
+        else:
+            best = [f"{' + '.join(steps)} was not searched"] * len(cases)
+        for table, each in zip(tables, best, strict=True):
+            table[steps] = each
+    gap = float(target.machine.at_clock(constants["kernel_gap"]))
+    return [
+        _mapped(case, device, fusion, table, gap) for case, table in zip(cases, tables, strict=True)
+    ]
+
+
+def _mapped(
+    case: Case,
+    device: Device,
+    fusion: str,
+    table: Mapping[tuple[str, ...], Mapped | str],
+    gap: float,
+) -> Mapping_:
+    """The best fusion of the best kernels of some steps."""
     ways = sorted(_fusions(case, table, gap), key=lambda fusion: fusion.seconds)
     if not ways or not np.isfinite(ways[0].seconds):
         names = tuple(step.name for step in case.algorithm.steps)
@@ -190,6 +246,8 @@ class _Tiling:
 
     tiles: dict[str, np.ndarray]
     legal: int
+    fits: np.ndarray
+    """Whether each fits, shape (problems, tiles): some fit for some of the problems alone."""
     contents: Held | None
     short: tuple[str, float, float] | None
 
@@ -203,15 +261,14 @@ class _Candidates:
     laid: Schedule
     cost: KernelCost
 
-    @property
-    def width(self) -> int:
-        """Tiles that fit."""
-        assert self.tiling.contents is not None
-        return self.tiling.contents.stages.size
-
     def bound(self, target: Target) -> np.ndarray:
-        """Lower bounds of the tiles' times in seconds."""
-        return np.broadcast_to(bound_of(target, self.layout, self.cost), (self.width,))
+        """Lower bounds of the tiles' times in seconds, shape (problems, tiles)."""
+        bounds = np.broadcast_to(bound_of(target, self.layout, self.cost), self.tiling.fits.shape)
+        return np.where(self.tiling.fits, bounds, np.inf)
+
+    def seconds(self, target: Target) -> np.ndarray:
+        """Their times."""
+        return seconds_of(target, self.layout, self.laid, self.cost, self.tiling.fits.shape)
 
 
 @dataclass(frozen=True)
@@ -222,57 +279,83 @@ class _Pool:
     short: tuple[str, float, float] | None
 
 
-def _pool(case: Case, steps: tuple[str, ...], target: Target) -> _Pool:
-    """The nests of `steps` with their tiles counted, once for all devices of a shape."""
-    key = steps, target.shape
-    if key not in case.counted:
-        case.counted[key] = _count(case, steps, target)
-    pool: _Pool = case.counted[key]
+def _pool(cases: Sequence[Case], steps: tuple[str, ...], target: Target) -> _Pool:
+    """The nests of `steps` with their tiles counted; of one case once for all devices of a
+    shape."""
+    if len(cases) > 1:
+        return _count(cases, steps, target)
+    key, counted = (steps, target.shape), cases[0].counted
+    if key not in counted:
+        counted[key] = _count(cases, steps, target)
+    pool: _Pool = counted[key]
     return pool
 
 
-def _count(case: Case, steps: tuple[str, ...], target: Target) -> _Pool:
-    fused = part(case.algorithm, steps)
-    sizes = {axis: case.sizes[axis] for axis in fused.axes}
+def _count(cases: Sequence[Case], steps: tuple[str, ...], target: Target) -> _Pool:
+    fused = part(cases[0].algorithm, steps)
+    sizes = {axis: column([case.sizes[axis] for case in cases]) for axis in fused.axes}
+    least = {axis: cases[0].sizes[axis] for axis in fused.axes}
     pool: list[_Candidates] = []
     tilings: dict[tuple[tuple[str, ...], frozenset[str]], _Tiling] = {}
-    least: tuple[str, float, float] | None = None
-    for nest in nests(fused, sizes, sliced_axes(fused)):
-        layout = Layout(fused, nest, target, sizes, case.elements)
+    short: tuple[str, float, float] | None = None
+    for nest in nests(fused, least, sliced_axes(fused)):
+        layout = Layout(fused, nest, target, sizes, cases[0].elements)
         key = nest.grid, frozenset(nest.stream)
-        tiling = tilings.get(key) or tilings.setdefault(key, _tiling(layout))
+        tiling = tilings.get(key) or tilings.setdefault(key, _tiling(layout, len(cases)))
         if tiling.contents is None:
-            short = tiling.short
-            least = short if least is None or (short and short[1] < least[1]) else least
+            lack = tiling.short
+            short = lack if short is None or (lack and lack[1] < short[1]) else short
             continue
         plan, cost = layout.count(tiling.tiles, tiling.contents)
         pool.append(_Candidates(layout, tiling, plan, cost))
-    return _Pool(tuple(pool), least)
+    return _Pool(tuple(pool), short)
 
 
-def _tiling(layout: Layout) -> _Tiling:
+def column(sizes: Sequence[int]) -> int | np.ndarray:
+    """The size of one problem, or those of several as a column, shape (problems, 1)."""
+    return sizes[0] if len(sizes) == 1 else np.array(sizes, dtype=np.int64)[:, None]
+
+
+def _tiling(layout: Layout, problems: int) -> _Tiling:
     """The tiles of a nest that fit on chip, whatever the order of its streamed axes."""
     tiles = layout.tiles()
     if tiles is None:
-        return _Tiling({}, 0, None, None)
+        return _Tiling({}, 0, np.zeros((problems, 0), dtype=bool), None, None)
     legal = max((len(values) for values in tiles.values()), default=1)
     contents = layout.contents(tiles)
-    fits = np.broadcast_to(layout.fits(contents), (legal,))
-    if not fits.any():
-        return _Tiling({}, legal, None, layout.shortage(contents))
-    return _Tiling(
-        {axis: values[fits] for axis, values in tiles.items()}, legal, contents.at(fits), None
-    )
+    fits = np.broadcast_to(layout.fits(contents), (problems, legal))
+    some = fits.any(axis=0)
+    if not some.any():
+        return _Tiling({}, legal, fits, None, layout.shortage(contents))
+    kept = {axis: values[some] for axis, values in tiles.items()}
+    return _Tiling(kept, legal, fits[:, some], contents.at(fits), None)
 
 
 def kernel(
     case: Case, steps: tuple[str, ...], target: Target, *, prune: bool = True
 ) -> Mapped | str:
     """The fastest kernel of the given steps, or one line on why none fits."""
-    pool = _pool(case, steps, target)
-    if not pool.candidates:
-        return _misfit(steps, pool.short)
-    return _branch(pool.candidates, target, prune=prune)
+    (best,) = kernels([case], steps, target, prune=prune)
+    return best
+
+
+def kernels(
+    cases: Sequence[Case], steps: tuple[str, ...], target: Target, *, prune: bool = True
+) -> list[Mapped | str]:
+    """The fastest kernel of each case; those with the same legal tiles are searched together."""
+    alike: dict[tuple[int, ...], list[int]] = {}
+    for i, case in enumerate(cases):
+        key = tuple(min(size, LARGEST_TILE + 1) for size in case.sizes.values())
+        alike.setdefault(key, []).append(i)
+    best: dict[int, Mapped | str] = {}
+    for places in alike.values():
+        some = [cases[i] for i in places]
+        pool = _pool(some, steps, target)
+        if pool.candidates:
+            best |= zip(places, _branch(some, pool.candidates, target, prune=prune), strict=True)
+        else:
+            best |= dict.fromkeys(places, _misfit(steps, pool.short))
+    return [best[i] for i in range(len(cases))]
 
 
 def _misfit(steps: tuple[str, ...], shortage: tuple[str, float, float] | None) -> str:
@@ -300,68 +383,69 @@ def bound_of(target: Target, layout: Layout, cost: KernelCost) -> np.ndarray:
     return np.asarray(np.maximum(floor, stream) * _ROUNDING)
 
 
-def _branch(pool: Sequence[_Candidates], target: Target, *, prune: bool) -> Mapped:
+def _branch(
+    cases: Sequence[Case], pool: Sequence[_Candidates], target: Target, *, prune: bool
+) -> list[Mapped | str]:
     """Time the candidates, nests with the lowest bound first, until no bound can win."""
+    problems = np.arange(len(cases))
     bounds = [candidates.bound(target) for candidates in pool]
-    best: tuple[float, _Candidates, int] | None = None
-    tally = 0
-    for index in sorted(range(len(pool)), key=lambda nest: float(bounds[nest].min())):
-        candidates, limit = pool[index], best[0] if best is not None and prune else np.inf
-        picks = np.flatnonzero(bounds[index] < limit)
-        if not len(picks):
+    least = np.array([each.min(axis=1) for each in bounds])
+    # The place of each nest in each problem's own order: of equal times the first wins.
+    places = least.argsort(axis=0, kind="stable").argsort(axis=0)
+    best, nest = np.full(len(cases), np.inf), least.argmin(axis=0)
+    tile = np.array([np.isfinite(bounds[n][i]).argmax() for i, n in enumerate(nest)])
+    tally = np.zeros(len(cases), dtype=np.int64)
+    for index in sorted(range(len(pool)), key=lambda nest: float(least[nest].min())):
+        picks = bounds[index] < (best[:, None] if prune else np.inf)
+        if not picks.any():
             continue
-        tally += len(picks)
-        seconds = seconds_of(
-            target, candidates.layout, candidates.laid, candidates.cost, candidates.width
-        )[picks]
-        i = int(np.argmin(seconds))
-        if best is None or seconds[i] < best[0]:
-            best = (float(seconds[i]), candidates, int(picks[i]))
-    assert best is not None
-    legal, fitting = (sum(n) for n in zip(*((c.tiling.legal, c.width) for c in pool), strict=True))
-    return _mapping(target, best[1], best[2], (len(pool), legal, fitting, tally))
+        tally += picks.sum(axis=1)
+        seconds = np.where(picks, pool[index].seconds(target), np.inf)
+        choice = seconds.argmin(axis=1)
+        seconds = seconds[problems, choice]
+        earlier = np.isfinite(seconds) & (places[index] < places[nest, problems])
+        better = (seconds < best) | ((seconds == best) & earlier)
+        best, nest, tile = (
+            np.where(better, new, old)
+            for new, old in ((seconds, best), (index, nest), (choice, tile))
+        )
+    legal = sum(candidates.tiling.legal for candidates in pool)
+    fitting = np.sum([np.isfinite(each).sum(axis=1) for each in bounds], axis=0)
+    results: list[Mapped | str] = []
+    for i, case in enumerate(cases):
+        chosen = pool[nest[i]]
+        layout = chosen.layout
+        if not fitting[i]:
+            results.append(kernel(case, layout.nest.steps, target))
+            continue
+        sizes = {axis: case.sizes[axis] for axis in layout.fused.axes}
+        results.append(
+            Mapped(
+                nest=layout.nest,
+                tiles={axis: int(each[tile[i]]) for axis, each in chosen.tiling.tiles.items()},
+                layout=replace(layout, sizes=sizes),
+                seconds=float(best[i]),
+                nests=len(pool),
+                candidates=legal,
+                fitting=int(fitting[i]),
+                timed=int(tally[i]),
+            )
+        )
+    return results
 
 
 def seconds_of(
-    target: Target, layout: Layout, laid: Schedule, cost: KernelCost, width: int
+    target: Target, layout: Layout, laid: Schedule, cost: KernelCost, shape: tuple[int, int]
 ) -> np.ndarray:
-    """Seconds of a layout's kernel for all its tiles, adding up partial sums included."""
+    """Seconds of a layout's kernel for all its problems and tiles, adding up partial sums
+    included."""
     style = target.style(layout.fused)
     if len(laid.kernels) > 1:
         plan = Plan(laid.name, (Part(laid, layout.sizes, layout.elements, style),), {})
-        return np.asarray(time_plan(target.machine, target.constants, plan, (1, width)).seconds[0])
+        return time_plan(target.machine, target.constants, plan, shape).seconds
     time = time_kernel(target.machine, target.constants, laid, cost, layout.elements, style)
-    return np.broadcast_to(time.seconds, (width,))
+    return np.broadcast_to(time.seconds, shape)
 
 
-def _mapping(
-    target: Target, candidates: _Candidates, index: int, tally: tuple[int, int, int, int]
-) -> Mapped:
-    """One candidate, counted and timed again for all its figures."""
-    layout = candidates.layout
-    tiles = {axis: each[index : index + 1] for axis, each in candidates.tiling.tiles.items()}
-    plan, cost = layout.count(tiles)
-    style = target.style(layout.fused)
-    time = time_kernel(target.machine, target.constants, plan, cost, layout.elements, style)
-
-    def number(value: object) -> float:
-        return float(np.asarray(value, dtype=np.float64).reshape(-1)[0])
-
-    return Mapped(
-        part=Part(plan, layout.sizes, layout.elements, style),
-        nest=layout.nest,
-        tiles={axis: int(values[0]) for axis, values in tiles.items()},
-        seconds=number(seconds_of(target, layout, plan, cost, 1)),
-        terms={name: number(value) for name, value in time.terms.items()},
-        # L2 bytes are those that blocks request, as in the search's bound.
-        bytes={name: number(moved) for name, moved in time.bytes.items()}
-        | {"l2": number(cost.bytes_at("l2"))},
-        shared_bytes=number(cost.shared_footprint_bytes),
-        register_bytes=number(cost.register_footprint_bytes),
-        threads=int(number(cost.nest.kernel.threads)),
-        stages=int(number(cost.nest.kernel.stages)),
-        nests=tally[0],
-        candidates=tally[1],
-        fitting=tally[2],
-        timed=tally[3],
-    )
+def _number(value: object) -> float:
+    return float(np.asarray(value, dtype=np.float64).reshape(-1)[0])

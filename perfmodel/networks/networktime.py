@@ -18,9 +18,8 @@ there f₀ is MI300X's clock.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Generic, TypeVar
 
 from perfmodel.graph import Graph, touches
@@ -31,6 +30,8 @@ from perfmodel.hardware import Device
 from perfmodel.networks import hosts
 from perfmodel.networks.expand import expand
 from perfmodel.networks.network import Network
+from perfmodel.networks.recorder import Recorder
+from perfmodel.networks.segment import Segment
 from perfmodel.networks.setting import Setting
 from perfmodel.operators import operator_of
 from perfmodel.timing.constants import Constants, default
@@ -43,6 +44,7 @@ _LATENTS = (
     "latents are cached expanded to keys and values, as transformers does; engines decode in the "
     "latent (perfmodel infer)"
 )
+_K = TypeVar("_K")
 _T = TypeVar("_T")
 
 
@@ -55,54 +57,98 @@ def predict_network(
     Kernels of one kind are timed together as arrays. Raises what `expand` and
     `perfmodel.predict.predict` raise.
     """
-    if constants is None:
-        return _default_prediction(network, setting, Held(device))
-    return _prediction(network, setting, device, constants)
+    (tree,) = predict_networks(network, [setting], device, constants=constants)
+    return tree
+
+
+def predict_networks(
+    network: Network,
+    settings: Sequence[Setting],
+    device: Device,
+    *,
+    constants: Constants | None = None,
+) -> list[Tree]:
+    """The same for several settings, whose kernels of one kind are timed together too."""
+    if constants is not None:
+        return _predictions(network, settings, device, constants)
+
+    def make(new: Sequence[tuple[Network, Setting, Held[Device]]]) -> list[Tree]:
+        return _predictions(network, [setting for _, setting, _ in new], device, default())
+
+    return _TREES.of([(network, setting, Held(device)) for setting in settings], make)
 
 
 @dataclass(frozen=True, eq=False)
 class Held(Generic[_T]):
-    """A device or system compared by identity, as a cache key: plans of a sweep share one."""
+    """A device, system or segment compared by identity, as a cache key: plans of a sweep share
+    one."""
 
-    device: _T
-    """The device or system."""
+    own: _T
+    """The device, system or segment."""
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Held) and other.device is self.device
+        return isinstance(other, Held) and other.own is self.own
 
     def __hash__(self) -> int:
-        return id(self.device)
+        return id(self.own)
 
 
-@lru_cache(maxsize=512)
-def _default_prediction(network: Network, setting: Setting, key: Held[Device]) -> Tree:
-    return _prediction(network, setting, key.device, default())
+class Kept(Generic[_K, _T]):
+    """The last results by key; those that are missing are made together."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.results: dict[_K, _T] = {}
+
+    def of(self, keys: Sequence[_K], make: Callable[[list[_K]], Iterable[_T]]) -> list[_T]:
+        """The result of each key."""
+        own = {key: self.results[key] for key in keys if key in self.results}
+        new = [key for key in dict.fromkeys(keys) if key not in own]
+        own |= zip(new, make(new) if new else (), strict=True)
+        self.results |= own
+        for key in list(self.results)[: len(self.results) - self.most]:
+            self.results.pop(key, None)
+        return [own[key] for key in keys]
 
 
-def _prediction(network: Network, setting: Setting, device: Device, constants: Constants) -> Tree:
+_TREES = Kept[tuple[Network, Setting, Held[Device]], Tree](512)
+
+
+def _predictions(
+    network: Network, settings: Sequence[Setting], device: Device, constants: Constants
+) -> list[Tree]:
     values = sustained(constants, device)
+    tapes = [_passes(network, setting) for setting in settings]
+    questions = [q for own in tapes for _, _, tape in own for q in _questions(tape.graph, device)]
+    replies = iter(answers(questions, device, harness=_HARNESS, constants=values))
+    gap = float(machine(device).at_clock(values["kernel_gap"]))
+    trees = []
+    for setting, own in zip(settings, tapes, strict=True):
+        parts = []
+        for segment, way, tape in own:
+            kernels = [
+                replace(
+                    Tree.of(
+                        node.name, kind, operator_of(node.problem).family(node.problem),
+                        next(replies), node.repeat,
+                    ),
+                    gap_seconds=gap,
+                )
+                for node, kind in zip(tape.nodes, tape.kinds, strict=True)
+            ]  # fmt: skip
+            parts.append(Tree.series(segment.name, way, kernels, segment.repeat))
+        trees.append(of_passes(network, setting, device, parts))
+    return trees
+
+
+def _passes(network: Network, setting: Setting) -> list[tuple[Segment, str, Recorder]]:
+    """The passes over the segments, in order."""
     segments = expand(network, setting)
     passes = [(segment, "forward", segment.forward) for segment in segments]
     if setting.training:
         back = ((segment, "backward", segment.backward) for segment in reversed(segments))
         passes += [entry for entry in back if entry[2].nodes]
-    questions = [q for _, _, tape in passes for q in _questions(tape.graph, device)]
-    replies = iter(answers(questions, device, harness=_HARNESS, constants=values))
-    gap = float(machine(device).at_clock(values["kernel_gap"]))
-    parts = []
-    for segment, way, tape in passes:
-        kernels = [
-            replace(
-                Tree.of(
-                    node.name, kind, operator_of(node.problem).family(node.problem),
-                    next(replies), node.repeat,
-                ),
-                gap_seconds=gap,
-            )
-            for node, kind in zip(tape.nodes, tape.kinds, strict=True)
-        ]  # fmt: skip
-        parts.append(Tree.series(segment.name, way, kernels, segment.repeat))
-    return of_passes(network, setting, device, parts)
+    return passes
 
 
 def of_passes(network: Network, setting: Setting, device: Device, passes: Sequence[Tree]) -> Tree:

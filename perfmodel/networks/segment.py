@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from perfmodel.graph.live import live_bytes
 from perfmodel.networks.operations.exchange import Exchange
 from perfmodel.networks.operations.linear import Linear
 from perfmodel.networks.operations.maps import Map, Pass
@@ -141,6 +142,15 @@ class Segment:
         """Bytes of the statistics of rows that norms and attention save, one or two numbers a
         row."""
         return sum(value.bytes for op in self.active for value in op.statistics)
+
+    @cached_property
+    def temporary_bytes(self) -> float:
+        """Peak bytes of the backward pass of one layer, above what the forward pass kept."""
+        if not self.backward.nodes:
+            return 0.0
+        graph = self.backward.graph
+        base = sum(graph.tensors[name].bytes for name in {*graph.inputs, *graph.weights})
+        return max(live_bytes(graph)["hbm"]) - base
 
     @cached_property
     def weights(self) -> tuple[Weight, ...]:

@@ -7,7 +7,7 @@ kernels are timed as for that operator; `fastest` compares them with the mapper'
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
@@ -23,7 +23,8 @@ from perfmodel.arithmetic import Number, wide
 from perfmodel.count import rule
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.hardware import Device
-from perfmodel.napkin.mapper import FUSIONS, Mapping_, search
+from perfmodel.napkin.mapper import FUSIONS, Mapping_, column, search, searches
+from perfmodel.napkin.nests import Nest
 from perfmodel.operators import chain, sending
 from perfmodel.operators.builtin import BUILT_IN
 from perfmodel.operators.library import unknowns
@@ -36,7 +37,8 @@ from perfmodel.timing.constants import Constants
 from perfmodel.timing.libraries import Caller, implementations, resolve, unmet
 from perfmodel.timing.machine import machine
 from perfmodel.timing.placing import placed
-from perfmodel.timing.plan import Plan, handed, time_plan
+from perfmodel.timing.plan import Estimate, Part, Plan, handed, time_plan
+from perfmodel.timing.reuse import at as reuse_at
 from perfmodel.timing.setting import Setting
 
 MAPPED = "mapped"
@@ -88,9 +90,12 @@ class DeclaredOperator(Operator):
         return str((self.declaration.operator or {}).get("name", ""))
 
     def at_once(self, request: Request) -> int:
-        """One problem where a schedule may be searched; else as many as of other operators."""
+        """One problem where the fusion is searched, or each has a mask of its own; else as many as
+        of other operators."""
+        if request.schedule != "auto":
+            return self.chunk if self.declaration.mask is None else 1
         searched = any(kernel.fusion for kernel in self.chains.values())
-        return self.chunk if self.library and request.schedule == "auto" and not searched else 1
+        return self.chunk if self.library and not searched else 1
 
     def problem(self, **given: Any) -> DeclaredProblem:
         """A `DeclaredProblem`."""
@@ -202,14 +207,13 @@ class DeclaredOperator(Operator):
         constants: Constants,
         request: Request,
     ) -> Timed:
-        """Time the fastest schedule of one problem, or of those that a library's kernel allows."""
+        """Time the fastest schedule of each problem, or of those that a library's kernel allows."""
         kernel = None
         if self.chains and request.schedule == "auto":
             kernel, _ = self._chain(problem, device, request)
         if kernel is None or not kernel.fusion:
-            (case,) = problem.cases
-            mapping = search(case, device, constants=constants, fusion=request.schedule)
-            timed = self._mapping_time(case, mapping, device, constants, request)
+            mappings = searches(problem.cases, device, constants, request.schedule)
+            timed = self._mapping_time(mappings, constants, request)
             if kernel is None:
                 return timed
             note = f"{kernel.name} has no launches for {problem.direction}: the fastest schedule "
@@ -220,9 +224,8 @@ class DeclaredOperator(Operator):
         if problem.direction == "bwd" and kernel.recompute is not None:
             declaration = self.declaration.recomputing(kernel.recompute)
             problem = replace(problem, declaration=declaration, direction="fwd")
-        (case,) = problem.cases
-        mapping = search(case, device, constants=constants, fusion=fusion)
-        timed = self._mapping_time(case, mapping, device, constants, request, kernel.caller)
+        mappings = searches(problem.cases, device, constants, fusion)
+        timed = self._mapping_time(mappings, constants, request, kernel.caller)
         notes = tuple(note for note in timed.assumptions if note != _ASSUMED)
         return replace(timed, implementation=kernel.name, assumptions=notes)
 
@@ -275,23 +278,30 @@ class DeclaredOperator(Operator):
 
     def _mapping_time(
         self,
-        case: Case,
-        mapping: Mapping_,
-        device: Device,
+        mappings: Sequence[Mapping_],
         constants: Constants,
         request: Request,
         caller: Caller = _NO_CALLER,
     ) -> Timed:
-        chip, kernels = machine(device), mapping.kernels
-        plan = Plan(
-            schedule=" | ".join("+".join(item.nest.steps) for item in kernels),
-            parts=tuple(item.part for item in kernels),
-            tile={},
-            memory_bytes=held_bytes(case, mapping),
-        )
-        (plan,), link_notes = placed([plan], request.place, device)
-        (plan,) = handed([plan], request.reuse)
-        estimate = time_plan(chip, constants, plan, (1, 1)).at(np.zeros(1, dtype=np.intp))
+        """The time of the schedules that were found; those with the same nests at once."""
+        device, n = mappings[0].device, len(mappings)
+        chip, kernels = machine(device), mappings[0].kernels
+        alike: dict[tuple[Nest, ...], list[int]] = {}
+        for i, mapping in enumerate(mappings):
+            alike.setdefault(tuple(item.nest for item in mapping.kernels), []).append(i)
+        parts, tile = [], dict[str, np.ndarray]()
+        for places in alike.values():
+            index = np.array(places)
+            some = [mappings[i] for i in places]
+            (plan,), link_notes = placed([_plan(some)], request.place, device)
+            (plan,) = handed([plan], reuse_at(request.reuse, index))
+            timing = time_plan(chip, constants, plan, (len(some), 1))
+            parts.append((index, timing.at(np.zeros(len(some), dtype=np.intp))))
+        for i, mapping in enumerate(mappings):
+            longest = max(mapping.kernels, key=lambda item: item.seconds)
+            for axis, size in longest.tiles.items():
+                tile.setdefault(axis, np.full(n, np.nan))[i] = size
+        estimate = parts[0][1] if len(parts) == 1 else Estimate.of(parts)
         calls = len(kernels) if len(kernels) > 1 else 0
         dispatch = floors.dispatch(
             constants, request.harness, FLOOR, caller, calls=calls, machine=chip
@@ -300,19 +310,43 @@ class DeclaredOperator(Operator):
         caveats = unknowns(FAMILY, request.implementation, request.harness, device)
         if link_notes:
             caveats["link"] = "; ".join(link_notes)
-        longest = max(kernels, key=lambda item: item.seconds)
         return Timed(
             schedule=plan.schedule,
             implementation=MAPPED,
             seconds=seconds,
             estimate=estimate,
             launch_seconds=seconds - estimate.seconds,
-            included_seconds=np.zeros(1),
-            tile={axis: np.array([float(size)]) for axis, size in longest.tiles.items()},
+            included_seconds=np.zeros(n),
+            tile=tile,
             assumptions=(*chip.assumptions, _ASSUMED, *caveats.values()),
             unknowns=caveats,
             dispatch=dispatch,
         )
+
+
+def _plan(mappings: Sequence[Mapping_]) -> Plan:
+    """The kernels of schedules with the same nests, as arrays over problems."""
+    first = mappings[0]
+    case = replace(first.case, sizes=_columns([mapping.case.sizes for mapping in mappings]))
+    parts = []
+    for kernels in zip(*(mapping.kernels for mapping in mappings), strict=True):
+        sizes = _columns([item.layout.sizes for item in kernels])
+        layout = replace(kernels[0].layout, sizes=sizes)
+        tiles = {
+            axis: np.array([[item.tiles[axis]] for item in kernels]) for axis in kernels[0].tiles
+        }
+        style = layout.target.style(layout.fused)
+        parts.append(Part(layout.schedule(tiles), sizes, layout.elements, style))
+    return Plan(
+        schedule=" | ".join("+".join(item.nest.steps) for item in first.kernels),
+        parts=tuple(parts),
+        tile={},
+        memory_bytes=held_bytes(case, first),
+    )
+
+
+def _columns(sizes: Sequence[Mapping[str, int]]) -> dict[str, Any]:
+    return {axis: column([each[axis] for each in sizes]) for axis in sizes[0]}
 
 
 _ASSUMED = "no library's kernel is known: the fastest schedule that the search finds"

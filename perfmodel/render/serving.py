@@ -203,7 +203,8 @@ def options(
     firsts = {option.of.device.slug: option for option in reversed(plans)}.values()
     best = [o for i, o in enumerate(plans) if i < _BEST or any(o is first for first in firsts)]
     if not best:
-        raise ProblemError(f"no plan meets the targets on {gpus} devices: {_nearest(misses)}")
+        number = f"{gpus} device{'s' * (gpus > 1)}"
+        raise ProblemError(f"no plan meets the targets on {number}: {_nearest(misses)}")
     served = [replace(option.served, nearest=nearest(option.served)) for option in best]
     rows = [
         {**load.as_dict(), **option.as_dict()} for option, load in zip(best, served, strict=True)

@@ -136,9 +136,11 @@ def _wave(steps: Steps, batch: np.ndarray, req: Requests) -> Load:
 def _resident_counts(steps: Steps, batch: np.ndarray, req: Requests) -> np.ndarray:
     """Sequences of each batch that fit at once."""
     check_weights(steps.of)
-    limits = resident_limit(steps, req, whole=True)
+    limits, engine = resident_limit(steps, req, whole=True), steps.of.engine
+    if engine.batching.sequences == 1 and np.any(batch > 1):
+        raise ProblemError(f"{engine.name} runs one sequence at a time; give --batch 1")
     for size, most in zip(batch * req.groups, limits * req.groups, strict=True):
-        if size > most and not steps.of.engine.batching.continuous:
+        if size > most and not engine.batching.continuous:
             raise ProblemError(
                 f"{size:.0f} sequences do not fit {steps.of.device.slug} beside "
                 f"{steps.of.network.name}; {most:.0f} do: give a smaller batch, or more devices by "

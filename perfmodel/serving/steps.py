@@ -38,7 +38,7 @@ from perfmodel.serving.kernels import (
 from perfmodel.serving.times import COMMUNICATION, HOST, Line, Times, around, beside
 from perfmodel.timing.constants import default
 from perfmodel.timing.machine import machine
-from perfmodel.training.overlap import FABRIC_UNITS, Work, together_seconds
+from perfmodel.training.overlap import FABRIC_UNITS
 
 _HARNESS = "kernel"
 _DRAFTED = 16
@@ -259,19 +259,32 @@ class Steps:
     def _overlap(body: Times, turns: np.ndarray, units: float) -> Times:
         """Steps of two turns, with the part of their exchanges with experts that stays exposed.
 
-        All exchanges E of both halves are beside the computing C of both, the other half's each
-        time: max(E, C + (1 − pace) E) as in `training.overlap`. The exchange occupies a share of
-        the `units`: in prompts that of a collective, in decoding none (DeepSeek, profile-data:
-        the messages of decoding leave by RDMA and occupy no SM). The first half's first products
-        and the last exchange are beside nothing; of 61 layers that is a hundredth, left out.
+        All exchanges E of both halves are beside the computing of both, the other half's each time
+        (`training.overlap`), and occupy a share u of the units: in prompts that of a collective, in
+        decoding none (DeepSeek, profile-data: the messages of decoding leave by RDMA and occupy no
+        SM).
+
+        Products P stay off these units for the whole step (SGLang, operations_strategy.py:
+        deep_gemm_num_sms = total_num_sms − DeepEPConfig.num_sms of prompts; vLLM does the same by
+        VLLM_DBO_COMM_SMS); other kernels O while rows are on their way:
+
+            P / (1 − u) + O + u · E · O / (P + O)
+
+        but no less than either resource, nor more than both in turn. The first half's first
+        products and the last exchange are beside nothing; of 61 layers that is a hundredth, left
+        out.
         """
         mask = np.array([line.joins_experts for line in body.lines])
         if not (np.any(mask) and np.any(turns > 1.0)):
             return body
-        crossing = body.seconds[mask].sum(axis=0)
+        products = np.array([line.kind == "matmul" for line in body.lines])
+        crossing, multiplying = (body.seconds[rows].sum(axis=0) for rows in (mask, products))
         computing = body.total - crossing
-        total = together_seconds(Work(computing, 1.0), Work(crossing, units))
-        share = np.where(turns > 1.0, (total - computing) / np.maximum(crossing, 1e-12), 1.0)
+        others = computing - multiplying
+        total = multiplying / (1.0 - units) + others
+        total = total + units * crossing * others / np.maximum(computing, 1e-12)
+        exposed = np.clip(total, crossing, crossing + computing) - computing
+        share = np.where(turns > 1.0, exposed / np.maximum(crossing, 1e-12), 1.0)
         return body.times(np.where(mask[:, None], share, 1.0))
 
     @cached_property

@@ -7,7 +7,7 @@ to (n, m); the fastest column is taken for each row.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -109,6 +109,22 @@ class Estimate:
     """Bytes held in the device's memory."""
     beyond_bytes: dict[str, np.ndarray]
     """Bytes held behind each link."""
+
+    @classmethod
+    def of(cls, parts: Sequence[tuple[np.ndarray, Estimate]]) -> Estimate:
+        """The sums of all problems, from those of some, each with the places of its problems."""
+        n = sum(len(index) for index, _ in parts)
+
+        def joined(values: Sequence[Any]) -> Any:
+            if isinstance(values[0], dict):
+                return {name: joined([each[name] for each in values]) for name in values[0]}
+            array = np.empty(n)
+            for (index, _), value in zip(parts, values, strict=True):
+                array[index] = value
+            return array
+
+        names = (item.name for item in fields(cls))
+        return cls(**{name: joined([getattr(each, name) for _, each in parts]) for name in names})
 
     def times(self, number: Number) -> Estimate:
         """The sums of `number` estimates, each of which may be that of a kernel that does not run

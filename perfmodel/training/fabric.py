@@ -153,13 +153,13 @@ def _taken(
 ) -> Tree:
     """Time of a collective on a system."""
     problem = Collective(op, round(tensor_bytes), ranks, local, stride=stride)
-    return exchange(op, problem.seconds_on(key.device))
+    return exchange(op, problem.seconds_on(key.own))
 
 
 @lru_cache(maxsize=4096)
 def _dispatched(key: Held[System], rows: Exchanged, ranks: int, local: int, stack: Stack) -> Tree:
     """Time of an exchange with experts by the stack's dispatcher."""
-    seconds, low, high = exchange_ends([rows], ranks, local, key.device, stack)[:, 0].tolist()
+    seconds, low, high = exchange_ends([rows], ranks, local, key.own, stack)[:, 0].tolist()
     return exchange(rows.kind, (seconds, low, high))
 
 

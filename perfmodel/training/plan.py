@@ -122,8 +122,6 @@ class Plan(FineTuning, Loads):
             raise ProblemError(f"zero is {self.zero}; it is 0, 1, 2 or 3")
         if self.reshard != "":
             object.__setattr__(self, "reshard", resharding.choice(self.reshard))
-            if self.zero != 3:
-                raise ProblemError(f"reshard is of weights in shards; give zero 3, not {self.zero}")
         self.check_tuning()
         self.check_loads()
         rematerialise.mode(self.recompute)
@@ -387,6 +385,8 @@ class Plan(FineTuning, Loads):
                 f"chunks {self.chunks})",
                 fits,
             )
+        if self.reshard and self.zero != 3:
+            raise ProblemError(f"reshard is of weights in shards; give zero 3, not {self.zero}")
         groups = [n for n in divisors(self.copies) if 1 < n < self.copies]
         if self.reshard.isdecimal() and int(self.reshard) not in groups:
             raise SizeError(

@@ -14,16 +14,17 @@ So a search is exact: no legal plan that fits is faster than those that it names
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from perfmodel.errors import ProblemError
+from perfmodel.errors import PerfmodelError, ProblemError
 from perfmodel.hardware import Device, System, systems
 from perfmodel.networks.expand import expand, parameters
 from perfmodel.networks.flops import flops_per_token
 from perfmodel.networks.network import Mlp, Network
-from perfmodel.networks.networktime import predict_network
+from perfmodel.networks.networktime import predict_network, predict_networks
 from perfmodel.networks.setting import Setting
 from perfmodel.training import optimisers
 from perfmodel.training.plan import Plan, divisors, stages_fit
@@ -43,6 +44,8 @@ _ZERO = (0, 1, 2, 3)
 _RECOMPUTE = ("none", "full")
 _MOST_MICRO = 16
 _MOST_CONTEXT = 16
+# Plans whose kernels are predicted together.
+_AT_ONCE = 64
 
 
 @dataclass(frozen=True)
@@ -123,7 +126,9 @@ def _plan(
     accumulation = batch // (data * sizes["micro_batch"])
     if sizes["chunks"] > 1 and accumulation % sizes["pipeline"]:
         return None
-    if sizes["pipeline"] > 1 and sizes["zero"] > 1:
+    if base.reshard and sizes["zero"] != 3:
+        return None  # it is of weights in shards
+    if sizes["pipeline"] > 1 and sizes["zero"] > 1 and base.reshard != "false":
         return None  # gradients and weights are needed by every micro-batch
     return replace(base, data=data, accumulation=accumulation, **sizes)
 
@@ -234,7 +239,12 @@ def search(
     fits: list[Step] = []
     too_large, timed = len(plans) - len(small), 0
     nearest: tuple[Plan, float] | None = None
-    for plan in sorted(small, key=floors.seconds):
+    order = sorted(small, key=floors.seconds)
+    for i, plan in enumerate(order):
+        if not i % _AT_ONCE:
+            with suppress(PerfmodelError):  # of a plan that the search may not come to
+                settings = [each.setting for each in order[i : i + _AT_ONCE]]
+                predict_networks(network, settings, device)
         slowest = fits[-1].seconds if len(fits) == best else float("inf")
         if floors.seconds(plan) >= slowest:
             break

@@ -23,7 +23,7 @@ from perfmodel.networks import hosts
 from perfmodel.networks.expand import expand
 from perfmodel.networks.hosts import Host
 from perfmodel.networks.network import Network
-from perfmodel.networks.networktime import predict_network
+from perfmodel.networks.networktime import predict_networks
 from perfmodel.networks.segment import Segment
 from perfmodel.offload.links import host_bytes_per_s
 from perfmodel.timing.constants import Constants
@@ -37,7 +37,7 @@ from perfmodel.training.result import Step
 from perfmodel.training.stages import Part, parts
 from perfmodel.training.stepmemory import memory, paged
 from perfmodel.training.steptree import recompute_seconds, step_tree
-from perfmodel.training.weightupdate import host_traffic_bytes, update
+from perfmodel.training.weightupdate import host_traffic_bytes, updates
 
 
 def predict_step(
@@ -54,26 +54,84 @@ def predict_step(
     `host` replaces the launch times of the stack's host. Raises as `check`.
     """
     check(network, plan, device, system)
-    segments = expand(network, plan.setting)
-    prediction = predict_network(network, plan.setting, device, constants=constants)
+    (step,) = predict_steps(network, [plan], device, system, host=host, constants=constants)
+    return step
+
+
+def predict_steps(
+    network: Network,
+    plans: Sequence[Plan],
+    device: Device,
+    system: System | None = None,
+    *,
+    host: Host | None = None,
+    constants: Constants | None = None,
+) -> list[Step]:
+    """The steps of plans that `check` lets pass, whose kernels are predicted together."""
+    settings = [plan.setting for plan in plans]
+    predictions = predict_networks(network, settings, device, constants=constants)
+    drafts = [
+        _draft(network, plan, prediction, device, system, host)
+        for plan, prediction in zip(plans, predictions, strict=True)
+    ]
+    last = updates([(draft.pairs, draft.copies.plan) for draft in drafts], device, constants)
+    return [
+        _step(network, draft, device, system, trees)
+        for draft, trees in zip(drafts, last, strict=True)
+    ]
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """A step before its update."""
+
+    prediction: Tree
+    """The passes of one micro-batch."""
+    copies: Copies
+    """The exchanges among the copies of its plan."""
+    order: Schedule
+    """Its schedule."""
+    cut: Sequence[Part]
+    """Its layers by part."""
+    timing: Timed
+    """Its micro-batches."""
+
+    @property
+    def stage(self) -> Sequence[Part]:
+        """The parts of the stage that computes longest."""
+        return self.order.by_stage(self.cut)[self.timing.busiest]
+
+    @property
+    def pairs(self) -> list[tuple[Segment, int]]:
+        """The segments of that stage with their numbers of layers."""
+        return [pair for part in self.stage for pair in part.segments]
+
+
+def _draft(
+    network: Network, plan: Plan, prediction: Tree, device: Device, system: System | None,
+    host: Host | None,
+) -> _Draft:  # fmt: skip
     copies = Copies(
         plan,
         fabric(plan, device, system),
         host or hosts.load(plan.setting.stack.host),
         host_bytes_per_s=host_bytes_per_s(device) if device.level("host") else None,
     )
-    work = layers(prediction, segments, plan)
     order = schedule(plan.schedule_kind, plan.pipeline, plan.accumulation, plan.chunks)
-    cut = parts(work, order.parts)
-    timing = _timing(cut, order, copies)
-    stage = order.by_stage(cut)[timing.busiest]
-    pairs = [pair for part in stage for pair in part.segments]
+    cut = parts(layers(prediction, expand(network, plan.setting), plan), order.parts)
+    return _Draft(prediction, copies, order, cut, _timing(cut, order, copies))
+
+
+def _step(
+    network: Network, draft: _Draft, device: Device, system: System | None, last: Sequence[Tree]
+) -> Step:
+    """The step of a draft and the device's update."""
+    prediction, copies, order = draft.prediction, draft.copies, draft.order
+    plan, timing, stage, pairs = copies.plan, draft.timing, draft.stage, draft.pairs
     if plan.offloads:
         last = _host_update(pairs, copies, _host_memory_bytes_per_s(plan, device, system))
-    else:
-        last = update(pairs, plan, device, constants)
     tail = copies.exit_seconds(pairs) if plan.training else 0.0
-    storage = _memory(order, cut, plan, device)
+    storage = _memory(order, draft.cut, plan, device)
     if plan.paged:
         storage = paged(storage)
     updating = sum(spread.seconds for spread in last)

@@ -31,17 +31,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
 from perfmodel.arithmetic import Number, is_symbolic
 from perfmodel.errors import ProblemError, UnknownName
-from perfmodel.graph.live import Memory, Span, live_bytes
+from perfmodel.graph.live import Memory, Span
 from perfmodel.graph.tensor import OWN
 from perfmodel.networks import rematerialise
+from perfmodel.networks.networktime import Held
 from perfmodel.networks.operations.loss import Loss
 from perfmodel.networks.segment import Segment
-from perfmodel.networks.value import Weight
 from perfmodel.training import optimisers
 from perfmodel.training.plan import Plan
 from perfmodel.training.precision import Precision
@@ -83,7 +84,7 @@ def paged(memory: Memory) -> Memory:
 
 
 def memory(
-    parts: Sequence[tuple[Segment, int]],
+    parts: _Parts,
     plan: Plan,
     precision: Precision,
     capacity_bytes: float | None,
@@ -94,11 +95,11 @@ def memory(
 
     `in_flight` micro-batches are kept at once, `losses_in_flight` of them have passed the head.
     """
-    weights = [(w, count) for segment, count in parts for w in segment.weights if not w.shared]
+    elements = sum(_trained(parts, experts, plan, precision)[0] for experts in (False, True))
     groups = sum(getattr(plan, axis) > 1 for axis in ("tensor", "pipeline", "data", "context"))
     later = () if _keeps_gradients(plan) or plan.gradients_leave else ("gradients",)
-    lines = _states(weights, plan, precision)
-    hosted = _hosted(weights, plan, precision) if plan.offloads else {}
+    lines = _states(parts, plan, precision)
+    hosted = _hosted(parts, plan, precision) if plan.offloads else {}
     lines |= dict.fromkeys(plan.hosted if hosted else (), 0.0)
     if plan.gradients_leave:
         lines["gradients"] = _gradients_at_work(parts, plan, precision)
@@ -109,7 +110,7 @@ def memory(
         ),
         *_throughout(hosted, "host"),
         *_throughout({
-            "copies": _elements(_trained(weights)) * precision.copy_bytes("step", "forward"),
+            "copies": elements * precision.copy_bytes("step", "forward"),
         }),
         *_gathered_weights(parts, plan),
         *activations(parts, plan, in_flight, losses_in_flight),
@@ -142,62 +143,74 @@ def _keeps_gradients(plan: Plan) -> bool:
     return plan.accumulation > 1 or copied or bool(plan.setting.stack.main_gradients)
 
 
-_Weights = Sequence[tuple[Weight, int]]
+_Parts = Sequence[tuple[Segment, int]]
 
 
-def _elements(weights: _Weights) -> int:
-    return sum(weight.elements * repeat for weight, repeat in weights)
+@lru_cache(maxsize=4096)
+def _of_layer(
+    key: Held[Segment], experts: bool, optimiser: str, precision: Precision
+) -> tuple[int, float]:
+    """Elements of the trained weights of one layer, of experts or of the rest, and bytes of their
+    states."""
+    own = [(w, 1) for w in key.own.weights if w.trains and not w.shared and w.expert is experts]
+    states = 0.0
+    if optimiser != "none":
+        states = optimisers.load(optimiser).state_bytes(parameters_of(own), precision)
+    return sum(weight.elements for weight, _ in own), states
 
 
-def _trained(weights: _Weights) -> _Weights:
-    return [pair for pair in weights if pair[0].trains]
+def _trained(parts: _Parts, experts: bool, plan: Plan, precision: Precision) -> tuple[int, float]:
+    """The same of all layers."""
+    elements, states = 0, 0.0
+    for segment, count in parts:
+        own = _of_layer(Held(segment), experts, plan.optimiser, precision)
+        elements, states = elements + count * own[0], states + count * own[1]
+    return elements, states
 
 
-def _states(weights: _Weights, plan: Plan, precision: Precision) -> dict[str, float]:
+def _states(parts: _Parts, plan: Plan, precision: Precision) -> dict[str, float]:
     """Weights, gradients, master weights and states.
 
     Experts' weights are sharded over the devices with the same expert, other weights over all
     copies. Frozen weights have neither gradients nor states.
     """
     lines = dict.fromkeys(("frozen weights", *_SHARDED_FROM), 0.0)
-    for expert, shards in ((False, plan.copies), (True, plan.expert_copies)):
-        group = [pair for pair in weights if pair[0].expert is expert]
-        subset = _trained(group)
-        states = 0.0
-        if plan.optimiser != "none":
-            states = optimisers.load(plan.optimiser).state_bytes(parameters_of(subset), precision)
-        elements = _elements(subset)
+    for experts, shards in ((False, plan.copies), (True, plan.expert_copies)):
+        elements, states = _trained(parts, experts, plan, precision)
         share = model_states(precision, elements, states, stage=plan.zero, shards=shards)
         if plan.keeps_whole:
             share["gradients"] = elements * precision.gradient_bytes
         for name, size in share.items():
             lines[name] += float(size)
-        frozen = sum(plan.gathered_bytes(w) * n for w, n in group if not w.trains)
+        frozen = sum(
+            plan.gathered_bytes(w) * n
+            for segment, n in parts
+            for w in segment.weights
+            if not w.trains and not w.shared and w.expert is experts
+        )
         lines["frozen weights"] += frozen / (shards if plan.zero == 3 else 1)
     return lines
 
 
-def _hosted(weights: _Weights, plan: Plan, precision: Precision) -> dict[str, float]:
+def _hosted(parts: _Parts, plan: Plan, precision: Precision) -> dict[str, float]:
     """What the host keeps of one device's share to update it. It needs weights of its own even
     where a recipe has no master weights."""
     shared = replace(plan, zero=2 if plan.zero else 0)
-    lines = _states(weights, shared, replace(precision, master=precision.updated.weights))
+    lines = _states(parts, shared, replace(precision, master=precision.updated.weights))
     return {name: lines[name] for name in ("gradients", "master weights", _STATES)}
 
 
-def _gradients_at_work(
-    parts: Sequence[tuple[Segment, int]], plan: Plan, precision: Precision
-) -> float:
+def _gradients_at_work(parts: _Parts, plan: Plan, precision: Precision) -> float:
     """Gradients of the layer in its backward pass and of the one before it, on the link."""
     sizes = [
-        _states([(w, 1) for w in segment.weights if not w.shared], plan, precision)["gradients"]
+        _states([(segment, 1)], plan, precision)["gradients"]
         for segment, count in parts
         for _ in range(min(count, 2))
     ]
     return sum(sorted(sizes)[-2:])
 
 
-def _gathered_weights(parts: Sequence[tuple[Segment, int]], plan: Plan) -> list[Span]:
+def _gathered_weights(parts: _Parts, plan: Plan) -> list[Span]:
     """FSDP: whole weights of the current layer and of the prefetched one, in the products' type;
     the gradients of one layer before they are scattered; and what layers keep of their weights
     after the forward pass."""
@@ -228,7 +241,7 @@ def _gathered_weights(parts: Sequence[tuple[Segment, int]], plan: Plan) -> list[
 
 
 def activations(
-    parts: Sequence[tuple[Segment, int]],
+    parts: _Parts,
     plan: Plan,
     in_flight: float = 1.0,
     losses_in_flight: float = 1.0,
@@ -247,7 +260,9 @@ def activations(
             continue
         if segment.name == "head":
             spared = sum(op.spared_bytes for op in segment.active if isinstance(op, Loss))
-            logits = segment.saved_bytes + segment.statistics_bytes + _temporary(segment) - spared
+            logits = (
+                segment.saved_bytes + segment.statistics_bytes + segment.temporary_bytes - spared
+            )
             continue
         reruns = count if rest is None else min(rest, count)
         reruns = reruns if segment.block else 0
@@ -256,7 +271,7 @@ def activations(
         least = rematerialise.kept_bytes(segment, mode) if segment.block else full
         kept += reruns * least + (count - reruns) * full
         if segment.block:
-            working = max(working, full - least + _temporary(segment))
+            working = max(working, full - least + segment.temporary_bytes)
             layer = max(layer, full if reruns < count else least)
     return [
         Span("activations", in_flight * kept, _HEAD, _LAYERS),
@@ -264,16 +279,6 @@ def activations(
         Span("layer at work", working, _LAYERS, _LAST),
         Span("logits", losses_in_flight * logits, _HEAD, _HEAD),
     ]
-
-
-def _temporary(segment: Segment) -> float:
-    """Peak bytes of a layer's backward pass, above what the forward pass kept."""
-    graph = segment.backward
-    if not graph.nodes:
-        return 0.0
-    names = {*graph.graph.inputs, *graph.graph.weights}
-    base = sum(graph.graph.tensors[name].bytes for name in names)
-    return max(live_bytes(graph.graph)["hbm"]) - base
 
 
 STAGES = (0, 1, 2, 3)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache, partial
-from typing import Any
+from functools import partial
 
 from perfmodel.graph.asks import Ask, answers
 from perfmodel.graph.tree import Tree
 from perfmodel.hardware import Device
-from perfmodel.networks.networktime import Held
+from perfmodel.networks.networktime import Held, Kept
 from perfmodel.networks.segment import Segment
 from perfmodel.networks.value import Weight
 from perfmodel.operators import operator_of
@@ -18,6 +17,9 @@ from perfmodel.training import optimisers
 from perfmodel.training.parameter import Parameter
 from perfmodel.training.plan import Plan
 from perfmodel.training.precision import Precision
+
+Parts = Sequence[tuple[Segment, int]]
+"""Segments with their numbers of layers."""
 
 
 def parameters_of(weights: Iterable[tuple[Weight, int]]) -> tuple[Parameter, ...]:
@@ -29,32 +31,33 @@ def parameters_of(weights: Iterable[tuple[Weight, int]]) -> tuple[Parameter, ...
     )
 
 
-def update(
-    parts: Sequence[tuple[Segment, int]],
-    plan: Plan,
-    device: Device,
-    constants: Constants | None,
-) -> tuple[Tree, ...]:
-    """Device seconds of each kind of kernel of the optimiser; segments come with their layers.
+def updates(
+    stages: Sequence[tuple[Parts, Plan]], device: Device, constants: Constants | None
+) -> list[tuple[Tree, ...]]:
+    """Device seconds of each kind of kernel of the optimiser, for the stages of several plans,
+    which are timed together; none where the host updates.
 
     Where states are sharded, each copy updates its share; experts' weights are sharded over the
     devices with that expert.
     """
-    if plan.optimiser == "none":
-        return ()
+    shares = [
+        [
+            ((*_setting(plan), own, Held(device)), copies)
+            for own, copies in ([] if plan.offloads else _shared(parts, plan))
+        ]
+        for parts, plan in stages
+    ]
+    keys = [key for pairs in shares for key, _ in pairs]
     # Constants are no key of a cache.
-    kernels = _kernels if constants is None else partial(_kernels.__wrapped__, constants=constants)
-    # Only statistics over tokens depend on the number of tokens.
-    tokens = plan.tokens if optimisers.load(plan.optimiser).needs_tokens else 0
-    setting = (plan.optimiser, tokens, plan.recipe, plan.setting.stack.optimiser)
-    return tuple(
-        spread.over(copies)
-        for parameters, copies in _shared(parts, plan)
-        for spread in kernels(*setting, parameters, Held(device))
-    )
+    kept = _KERNELS if constants is None else Kept[_Key, tuple[Tree, ...]](0)
+    kernels = iter(kept.of(keys, partial(_kernels, constants=constants)))
+    return [
+        tuple(spread.over(copies) for _, copies in pairs for spread in next(kernels))
+        for pairs in shares
+    ]
 
 
-def host_traffic_bytes(parts: Sequence[tuple[Segment, int]], plan: Plan) -> float:
+def host_traffic_bytes(parts: Parts, plan: Plan) -> float:
     """Bytes that the host's memory moves in the update of one device's share: every stream of the
     optimiser once, with the copy that returns (DeepSpeed's CPUAdam). The norm of the gradients is
     taken on the device."""
@@ -65,10 +68,11 @@ def host_traffic_bytes(parts: Sequence[tuple[Segment, int]], plan: Plan) -> floa
     )
 
 
-def _shared(
-    parts: Sequence[tuple[Segment, int]], plan: Plan
-) -> list[tuple[tuple[Parameter, ...], int]]:
-    """Parameters of the layers, and the devices that share their update."""
+def _shared(parts: Parts, plan: Plan) -> list[tuple[tuple[Parameter, ...], int]]:
+    """Parameters of the layers, and the devices that share their update; none without an
+    optimiser."""
+    if plan.optimiser == "none":
+        return []
     weights = [(weight, count) for segment, count in parts for weight in segment.weights]
     if not plan.zero or plan.copies == plan.expert_copies:
         return [(parameters_of(weights), plan.copies if plan.zero else 1)]
@@ -78,29 +82,42 @@ def _shared(
     ]
 
 
-@lru_cache(maxsize=256)
-def _kernels(
-    optimiser: str,
-    tokens: int,
-    precision: Precision,
-    style: str,
-    parameters: tuple[Parameter, ...],
-    key: Held[Device],
-    constants: Any = None,
-) -> tuple[Tree, ...]:
-    """The update of all parameters on one device."""
-    work = optimisers.load(optimiser).problems(
-        parameters, precision, style=style, clip="apart", tokens=tokens
-    )
-    questions = [Ask(entry.name, entry.problem, entry.schedule, None, (), {}) for entry in work]
-    replies = answers(questions, key.device, harness="kernel", constants=constants)
-    return tuple(
-        Tree.of(
-            entry.name,
-            "optimiser",
-            operator_of(entry.problem).family(entry.problem),
-            reply,
-            entry.repeat * float(entry.share_of_steps),
+def _setting(plan: Plan) -> tuple[str, int, Precision, str]:
+    """The optimiser, tokens, recipe and style of an update."""
+    # Only statistics over tokens depend on the number of tokens.
+    tokens = plan.tokens if optimisers.load(plan.optimiser).needs_tokens else 0
+    return plan.optimiser, tokens, plan.recipe, plan.setting.stack.optimiser
+
+
+_Key = tuple[str, int, Precision, str, tuple[Parameter, ...], Held[Device]]
+_KERNELS = Kept[_Key, tuple[Tree, ...]](256)
+
+
+def _kernels(keys: Sequence[_Key], constants: Constants | None) -> list[tuple[Tree, ...]]:
+    """The update of all parameters of each key on one device."""
+    work = [
+        optimisers.load(optimiser).problems(
+            parameters, precision, style=style, clip="apart", tokens=tokens
         )
-        for entry, reply in zip(work, replies, strict=True)
-    )
+        for optimiser, tokens, precision, style, parameters, _ in keys
+    ]
+    questions = [
+        Ask(entry.name, entry.problem, entry.schedule, None, (), {})
+        for own in work
+        for entry in own
+    ]
+    device = keys[0][-1].own
+    replies = iter(answers(questions, device, harness="kernel", constants=constants))
+    return [
+        tuple(
+            Tree.of(
+                entry.name,
+                "optimiser",
+                operator_of(entry.problem).family(entry.problem),
+                next(replies),
+                entry.repeat * float(entry.share_of_steps),
+            )
+            for entry in own
+        )
+        for own in work
+    ]

@@ -25,6 +25,7 @@ from perfmodel.napkin.tiles import candidates, combined, fewest
 from perfmodel.napkin.trace import least_bytes, sentences
 from perfmodel.operators import registry
 from perfmodel.operators.declared import DeclaredOperator
+from perfmodel.predict import predict, predict_arrays
 from perfmodel.timing.constants import default
 from perfmodel.timing.machine import machine
 
@@ -238,7 +239,7 @@ def test_no_candidate_beats_its_bound():
             continue
         laid, cost = layout.count(tiles)
         width = max((len(values) for values in tiles.values()), default=1)
-        seconds = mapper.seconds_of(target, layout, laid, cost, width)
+        (seconds,) = mapper.seconds_of(target, layout, laid, cost, (1, width))
         assert np.all(mapper.bound_of(target, layout, cost) <= seconds)
 
 
@@ -340,10 +341,33 @@ def test_a_sum_goes_at_the_memorys_rate_whatever_its_shape(device):
 def test_blocks_that_share_a_sum_write_a_part_each_and_one_adds_them_up():
     (kernel,) = search(summed(1, 1, 2**22 + 3), load("h100-sxm")).kernels
     blocks = -(-(2**22 + 3) // kernel.tiles["c"])
-    whole, fold = count(kernel.part.schedule, kernel.part.sizes, kernel.part.elements).kernels
+    layout, tiles = kernel.layout, {axis: np.array([size]) for axis, size in kernel.tiles.items()}
+    whole, fold = count(layout.schedule(tiles), layout.sizes, layout.elements).kernels
     assert whole.blocks == blocks > load("h100-sxm").units
     assert whole.bytes_at("l2") == 4 * (2**22 + 3 + blocks)
     assert fold.bytes_at("hbm") == 4 * (blocks + 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "axis", "fusion"),
+    [
+        ("adamw", "parameters", "fused"),
+        ("add-rmsnorm", "tokens", "fused"),
+        ("add-rmsnorm", "hidden", "unfused"),
+        ("linear-gelu", "tokens", "unfused"),
+        ("linear-gelu", "hidden", "unfused"),
+    ],
+)
+def test_problems_searched_together_have_the_times_of_each_alone(name, axis, fusion):
+    """Also where some of a nest's tiles fit for some problems alone, and where their nests
+    differ."""
+    operator, device = registry.load(name), load("h100-sxm")
+    sizes = [16, 17, 64, 300, 4096, 4097, 5000, 12_288, 60_000, 2**20]
+    many = predict_arrays(operator.problem(**{axis: np.array(sizes)}), device, schedule=fusion)
+    for i, size in enumerate(sizes):
+        alone = predict(operator.problem(**{axis: size}), device, schedule=fusion)
+        for figure in ("seconds", "tile", "bytes", "terms", "occupancy"):
+            assert getattr(many.one(i), figure) == getattr(alone, figure)
 
 
 # -- names -----------------------------------------------------------------------------------------

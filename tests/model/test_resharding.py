@@ -16,6 +16,7 @@ from perfmodel.networks.expand import expand
 from perfmodel.training.copies import Copies
 from perfmodel.training.fabric import Fabric, exchange
 from perfmodel.training.plan import Plan
+from perfmodel.training.planning import legal
 from perfmodel.training.step import check, predict_step, step_memory
 
 H100 = load("h100-sxm")
@@ -150,7 +151,6 @@ def test_stacks_that_keep_weights_do_so_in_pipelines():
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        ({"zero": 2, "reshard": "false"}, "reshard is of weights in shards; give zero 3, not 2"),
         ({"reshard": "no"}, "reshard is no; give true, false, or the devices of a group"),
         ({"reshard": "1"}, "reshard is 1; give true, false"),
         ({"reshard": 0}, "reshard is 0; give true, false"),
@@ -159,6 +159,15 @@ def test_stacks_that_keep_weights_do_so_in_pipelines():
 def test_choices_that_are_none_are_refused(fields, says):
     with pytest.raises(ProblemError, match=says):
         replace(BASE, **fields)
+
+
+def test_weights_that_are_not_in_shards_are_refused_and_a_search_takes_none():
+    with pytest.raises(ProblemError, match="reshard is of weights in shards; give zero 3, not 2"):
+        check(LLAMA, replace(BASE, zero=2, reshard="false"), H100)
+    base = Plan(seq=1024, reshard="false", stack="compile")
+    plans = list(legal(LLAMA, base, 16, 16, 8, {}))
+    assert {plan.zero for plan in plans} == {3}
+    assert any(plan.keeps_whole for plan in plans)
 
 
 @pytest.mark.parametrize("group", [3, 16, 32])

@@ -37,7 +37,7 @@ from perfmodel.serving.kernels import kernels
 from perfmodel.serving.served import METRICS, serve
 from perfmodel.serving.speculative import Speculation, best, expected_tokens, speculate
 from perfmodel.serving.steps import Steps
-from perfmodel.serving.times import Line, Times
+from perfmodel.serving.times import EXPERTS, Line, Times
 from perfmodel.serving.weights import FORMATS
 
 NETWORK, DEVICE = "llama-3-8b", "h100-sxm"
@@ -478,6 +478,44 @@ def test_overlap_pays_in_long_prompts_and_costs_a_few_tokens():
     assert total(both.decode(few, past)) > total(of.decode(few, past))
     one = np.array([1.0])
     assert total(both.decode(one, past)) == total(of.decode(one, past))
+
+
+@pytest.mark.parametrize(
+    ("prompts", "ranks", "spare", "requests", "tokens", "published"),
+    [(True, 32, 32, 4.0, 4096, 7839.0), (False, 128, 0, 128.0, 4096, 2324.0)],
+    ids=["prompts", "tokens"],
+)
+def test_deepseeks_own_rates_lie_inside_the_ranges(
+    prompts, ranks, spare, requests, tokens, published
+):
+    """Tokens a second of a H800 (DeepSeek, profile-data; LMSYS, 2025-05-05): 16K tokens of prompts
+    on 32 devices, 128 sequences each on 128, in two halves. 25 % and 4 % too fast."""
+    plan = Deployment(
+        load_network("deepseek-v3"), load_device("h800-sxm"), load("deepseek").overlapping(),
+        weights="fp8-block", data=ranks, expert=ranks, redundant=spare,
+    )  # fmt: skip
+    batch, past = np.array([requests]), np.array([float(tokens)])
+    step = Steps(plan).prefill(batch, past) if prompts else Steps(plan).decode(batch, past)
+    rate = requests * (tokens if prompts else 1.0) / total(step)
+    assert rate == pytest.approx(published, rel=0.3)
+    low, high = step.range(0)
+    assert rate / high <= published <= rate / low
+
+
+@pytest.mark.parametrize(
+    ("sent", "took"),
+    [(0.5, 11.5), (2.0, 8.0 / 0.85 + 3.0 + 0.15 * 2.0 * 3.0 / 11.0), (20.0, 20.0)],
+    ids=["no more than both in turn", "products leave its units", "no less than the exchange"],
+)
+def test_a_step_in_two_halves_by_hand(sent, took):
+    """8 s of products and 3 s of others beside an exchange, which has 15 % of the units."""
+    kinds = {"product": "matmul", "norm": "norm", f"{EXPERTS}all-to-all": "communication"}
+    lines = tuple(Line(name, kind, kind) for name, kind in kinds.items())
+    seconds = np.array([[8.0], [3.0], [sent]])
+    step, two = Times(lines, seconds, seconds, seconds), np.array([2.0])
+    assert total(Steps._overlap(step, two, 0.15)) == pytest.approx(took)
+    assert total(Steps._overlap(step, two, 0.0)) == pytest.approx(max(11.0, sent))
+    assert total(Steps._overlap(step, np.array([1.0]), 0.15)) == pytest.approx(11.0 + sent)
 
 
 def test_engines_overlap_halves_of_a_step_as_they_are_started():
