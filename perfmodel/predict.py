@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar, overload
 import numpy as np
 
 from perfmodel.algorithms import Problem
-from perfmodel.algorithms.problem import distinct, length, pick, repeated
+from perfmodel.algorithms.problem import adjoining, distinct, length, pick, repeated
 from perfmodel.arithmetic import is_one
 from perfmodel.compiled import variants
 from perfmodel.errors import ProblemError
@@ -222,10 +222,11 @@ def _predict_pieces(question: _Question) -> Predictions:
     operator, reuse, tiles = question.operator, request.reuse, request.tile
     for index in _of_one_call(operator, shard(problem, device, request), n, device, request):
         while len(index):
-            fast = _compiled(operator, pick(problem, index), device, constants, request)
+            rest = pick(problem, adjoining(index))
+            fast = _compiled(operator, rest, device, constants, request)
             piece = index[: operator.at_once(request) if fast is None else len(fast[1]["seconds"])]
             query = replace(request, reuse=reuse_at(reuse, piece), tile=owntile.at(tiles, piece))
-            part = pick(problem, piece)
+            part = pick(problem, adjoining(piece))
             facts, results = fast or _timed(operator, part, device, constants, query)
             remark: tuple[str, ...] = ()
             kernel, local = facts.implementation, shard(part, device, request)
@@ -288,7 +289,7 @@ def _compiled(
     for name, value in problem.values().items():
         is_array = isinstance(value, np.ndarray)
         if name in operator.free_sizes and value is not None and not is_one(value):
-            arrays[name] = value[:n] if is_array else np.full(n, value)
+            arrays[name] = value[:n] if is_array else np.array([value]).repeat(n)
         elif is_array and np.any(value != value[0]):
             return None
         else:
@@ -327,7 +328,9 @@ def _of_one_call(
     return [
         index[part]
         for index in sets
-        for part in groups(operator.routes(pick(problem, index), device, request), len(index))
+        for part in groups(
+            operator.routes(pick(problem, adjoining(index)), device, request), len(index)
+        )
     ]
 
 

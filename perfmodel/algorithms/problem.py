@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
+from operator import attrgetter
 from typing import Any, Self
 
 import numpy as np
@@ -110,7 +111,8 @@ class Problem(ABC):
 
     def values(self) -> dict[str, Any]:
         """All values that distinguish problems of one operator, by name."""
-        return {name: getattr(self, name) for name, _ in _fields(type(self))}
+        names, _, read = _fields(type(self))
+        return dict(zip(names, read(self), strict=True))
 
     def having(self, **values: Any) -> Self:
         """A copy with some values changed. Raises the errors of its constructor."""
@@ -135,7 +137,7 @@ class Problem(ABC):
     def said(self) -> dict[str, Any]:
         """The values worth showing: without None and empty ones, and without flags that are usually
         false."""
-        unsaid = {name for name, hidden in _fields(type(self)) if hidden}
+        _, unsaid, _ = _fields(type(self))
         return {
             name: value
             for name, value in self.values().items()
@@ -145,9 +147,11 @@ class Problem(ABC):
 
 
 @cache
-def _fields(kind: Any) -> tuple[tuple[str, bool], ...]:
-    """The name of each field of a dataclass, and whether it is `UNSAID`."""
-    return tuple((item.name, bool(item.metadata.get("unsaid"))) for item in fields(kind))
+def _fields(kind: Any) -> tuple[tuple[str, ...], frozenset[str], Any]:
+    """The names of a dataclass's fields, those that are `UNSAID`, and what reads all of them."""
+    names = tuple(item.name for item in fields(kind))
+    unsaid = frozenset(item.name for item in fields(kind) if item.metadata.get("unsaid"))
+    return names, unsaid, attrgetter(*names)
 
 
 def arrays(problem: Problem) -> dict[str, np.ndarray]:
@@ -173,7 +177,13 @@ def repeated(problem: Problem, n: int) -> Problem:
     return problem.having(**{name: np.full(n, size)})
 
 
-def pick(problem: Problem, index: np.ndarray) -> Problem:
+def adjoining(index: np.ndarray) -> slice | np.ndarray:
+    """Indices in rising order, as a slice where they adjoin: part of an array is then no copy."""
+    adjoin = len(index) > 0 and index[-1] - index[0] + 1 == len(index)
+    return slice(index[0], index[-1] + 1) if adjoin else index
+
+
+def pick(problem: Problem, index: slice | np.ndarray) -> Problem:
     """The problems at `index`."""
     return problem.arranged(**{name: value[index] for name, value in arrays(problem).items()})
 

@@ -3,13 +3,11 @@
 A bound is built from the graph itself. Every node becomes a pair of nodes, of which one is never
 above it and one never below. A node of exact arguments is exact, except that norms and greatest
 common divisors, which cost most, are replaced. From there on each operation takes the ends of its
-arguments that make it least and most. Five forms are known to rise although their parts do not:
+arguments that make it least and most. Three forms are known to rise although their parts do not:
 
 - a p-norm lies between the 3-norm (p up to 3) or the maximum, and the sum
 - a sum less a maximum of its own terms rises with each term
 - y (1 + c x / (x + y)) rises with x and with y, for c of at least 0
-- T / G · (⌈G / U⌉ + y) is at least T / U + y T / G
-- ⌈min(L, X) / s⌉ · (⌈X / L⌉ / ⌈X / s⌉) is at least 1: slices of L cover all steps of s
 """
 
 from __future__ import annotations
@@ -104,11 +102,7 @@ class Bounds:
             loaded = self._loaded(node)
             if loaded is not None:
                 return loaded
-            low, high = self._put(op, a[0], b[0]), self._put(op, a[1], b[1])
-            for pair in (arguments, arguments[::-1]):
-                low = self._larger(low, self._whole_rounds(*pair))
-                low = self._larger(low, graph.constant(1.0)) if self._covers(*pair) else low
-            return low, high
+            return self._put(op, a[0], b[0]), self._put(op, a[1], b[1])
         if op == "divide" and positive:
             if arguments[1] in self._leaves("maximum", arguments[0], arguments[1:]):
                 return graph.constant(1.0), None
@@ -117,9 +111,6 @@ class Bounds:
             low = graph.constant(0.0) if low is None else low
             return low, self._put(op, a[1], b[0]) if safe else None
         return None, None
-
-    def _larger(self, a: int | None, b: int | None) -> int | None:
-        return self._put("maximum", a, b) if None not in (a, b) else (b if a is None else a)
 
     def _joined(self, op: str, a: Ends, b: Ends) -> Ends:
         """Ends of a sum, of the larger or of the smaller of two; one known end may be enough."""
@@ -261,56 +252,6 @@ class Bounds:
                 )
             return ends[0], ends[1]
         return None
-
-    def _whole_rounds(self, quotient: int, rounds: int) -> int | None:
-        """The lower end of T / G · (⌈G / U⌉ + y)."""
-        graph = self.graph
-        if graph.nodes[quotient][0] != "divide":
-            return None
-        total, grid = graph.arguments(quotient)
-        rest, sign = rounds, graph.constant(0.0)
-        if graph.nodes[rest][0] == "subtract":
-            rest, sign = graph.arguments(rest)
-        terms = self._leaves("add", rest)
-        ceilings = [
-            each
-            for each in terms
-            if graph.nodes[each][0] == "ceil"
-            and graph.nodes[graph.arguments(each)[0]][0] == "divide"
-            and graph.arguments(graph.arguments(each)[0])[0] == grid
-        ]
-        if not ceilings or self._exact(grid):
-            return None
-        divisor = graph.arguments(graph.arguments(ceilings[0])[0])[1]
-        others = [self._of(each)[0] for each in terms if each != ceilings[0]] or [
-            graph.constant(0.0)
-        ]
-        extra = self._put("subtract", self._folded("add", others), self._of(sign)[1])
-        extra = self._put("minimum", extra, graph.constant(0.0))
-        whole_part = self._put("divide", self._of(total)[1], self._of(grid)[0])
-        even = self._put("divide", self._of(total)[0], self._of(divisor)[1])
-        return self._put("add", even, self._put("multiply", whole_part, extra))
-
-    def _covers(self, steps: int, slices: int) -> bool:
-        """Whether two nodes are ⌈min(L, X) / s⌉ and ⌈X / L⌉ / ⌈X / s⌉."""
-        if self.graph.nodes[slices][0] != "divide":
-            return False
-        parts = [self._quotient(each) for each in (steps, *self.graph.arguments(slices))]
-        if None in parts:
-            return False
-        (extent, step), (axis, length), other = (each or (0, 0) for each in parts)
-        shorter = (
-            {*self.graph.arguments(extent)} if self.graph.nodes[extent][0] == "minimum" else {}
-        )
-        return other == (axis, step) and shorter == {axis, length}
-
-    def _quotient(self, node: int) -> tuple[int, int] | None:
-        """a and b of ⌈a / b⌉."""
-        inner = self.graph.arguments(node)
-        if self.graph.nodes[node][0] != "ceil" or self.graph.nodes[inner[0]][0] != "divide":
-            return None
-        a, b = self.graph.arguments(inner[0])
-        return a, b
 
 
 # Menus of at least so many columns are searched by bounds.

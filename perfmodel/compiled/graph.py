@@ -27,6 +27,12 @@ _NEUTRAL = {"add": 0.0, "subtract": 0.0, "multiply": 1.0, "divide": 1.0, "power"
 _FOLDED = frozenset({*_NEUTRAL, "maximum", "minimum", "floor", "ceil", "trunc", "square", "sqrt",
                      "cbrt", "negative"}) | MASKS  # fmt: skip
 _COMMUTES = frozenset({"add", "multiply", "maximum", "minimum", "logical_and", "logical_or"})
+_ROUNDS = frozenset({"floor", "ceil", "trunc"})
+# Operations that give whole numbers, those that do of whole numbers, and what a number gives with
+# itself.
+_WHOLE = MASKS | _ROUNDS | {"floor_divide", "gcd", "argmin", "argmax"}
+_KEEPS_WHOLE = frozenset({"add", "subtract", "multiply", "maximum", "minimum", "square", "where"})
+_WITH_ITSELF = {"subtract": 0.0, "divide": 1.0}
 
 
 class Graph:
@@ -39,6 +45,8 @@ class Graph:
         """Bounds of each node over all problems and columns; an input states its least value."""
         self.positive: set[int] = set()
         """Nodes that were not negative for any sample problem, in any column."""
+        self.whole: set[int] = set()
+        """Nodes that are whole numbers."""
         self._ids: dict[Node, int] = {}
         self._table_ids: dict[bytes, int] = {}
 
@@ -48,6 +56,8 @@ class Graph:
             self._ids[node] = len(self.nodes)
             self.nodes.append(node)
             self.spans.append(self._span(*node))
+            if self._is_whole(*node):
+                self.whole.add(self._ids[node])
         return self._ids[node]
 
     def constant(self, value: float) -> int:
@@ -95,6 +105,12 @@ class Graph:
                 return arguments[(high <= other_low) is (name == "maximum")]
         if name == "where" and arguments[1] == arguments[2]:
             return arguments[1]
+        if name in _ROUNDS and arguments[0] in self.whole:
+            return arguments[0]
+        if name == "ceil" and self._is_share(arguments[0]):
+            return self.constant(1.0)
+        if name in _WITH_ITSELF and arguments[0] == arguments[1]:
+            return self.constant(_WITH_ITSELF[name])
         if last == np.inf and name in ("less_equal", "less", "minimum"):
             return arguments[0] if name == "minimum" else self.constant(1.0)
         return self.put(name, *arguments)
@@ -103,6 +119,32 @@ class Graph:
         """Whether a node is a power of two, in every column: dividing by it rounds nothing."""
         row = self._row(node)
         return row is not None and bool(np.all(np.frexp(row)[0] == 2.0**-1))
+
+    def _is_whole(self, op: str, *rest: Any) -> bool:
+        """Whether a node is whole numbers, by its operation and those of its arguments."""
+        if op == "constant":
+            return float(rest[0]).is_integer()
+        if op in ("table", "pick", "lookup"):
+            return bool(np.all(self.tables[rest[0]] == np.floor(self.tables[rest[0]])))
+        return op in _WHOLE or (
+            op in _KEEPS_WHOLE and {*(rest[1:] if op == "where" else rest)} <= self.whole
+        )
+
+    def _is_share(self, node: int) -> bool:
+        """Whether a node is x / (⌈x / d⌉ d), of x above 0 and a power of two d, so that nothing is
+        rounded: it is above 0 and at most 1."""
+        op, *parts = self.nodes[node]
+        if op != "divide" or self.nodes[parts[1]][0] != "multiply" or self.spans[parts[0]][0] <= 0:
+            return False
+        ceiling, extent = self.arguments(parts[1])
+        inner = self.nodes[self.arguments(ceiling)[0]] if self.nodes[ceiling][0] == "ceil" else ()
+        if inner[1:2] != (parts[0],) or not self.is_power_of_two(extent):
+            return False
+        given, length = self.value(inner[2]), self.value(extent)
+        return length is not None and (
+            (inner[0] == "divide" and given == length)
+            or (inner[0] == "multiply" and given == 1.0 / length)
+        )
 
     def _row(self, node: int) -> np.ndarray | None:
         """The numbers of a constant or of a menu."""

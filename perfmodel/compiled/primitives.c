@@ -31,10 +31,19 @@ INLINE V choose(Q m, V a, V b) {
   return (V)_mm512_mask_blend_pd(_mm512_movepi64_mask((__m512i)m), W(b), W(a));
 }
 INLINE int some(Q m) { return _mm512_movepi64_mask((__m512i)m) != 0; }
-INLINE V inverse(V a) { /* two steps of Newton's from the processor's estimate */
-  __m512d r = _mm512_rcp14_pd(W(a)), s = r;
-  for (int i = 0; i < 2; i++) s = _mm512_mul_pd(s, _mm512_fnmadd_pd(s, W(a), W(B(2.0))));
+INLINE V inverse(V a) { /* to 4e-9: a step of Newton's from the processor's estimate */
+  __m512d r = _mm512_rcp14_pd(W(a));
+  __m512d s = _mm512_mul_pd(r, _mm512_fnmadd_pd(r, W(a), W(B(2.0))));
   return (V)_mm512_mask_blend_pd(_mm512_cmp_pd_mask(s, s, _CMP_ORD_Q), r, s);
+}
+INLINE V root(V a) { /* the cube root to 5e-9: two steps of Halley's from a third of the exponent */
+  V third = (V)_mm512_cvtepi64_pd((__m512i)a) * B(1.0 / 3.0);
+  V r = (V)_mm512_cvttpd_epi64(W(third + B(0x2A9F7893ull << 32)));
+  for (int i = 0; i < 2; i++) {
+    V cube = r * r * r;
+    r = (cube + a + a) * inverse(cube + cube + a) * r;
+  }
+  return choose((Q)(a > B(0.0)) & (Q)(a < B(INFINITY)), r, a);
 }
 INLINE V gather(const double *t, V a) {
   return (V)_mm512_i64gather_pd(_mm512_cvttpd_epi64(W(a)), t, 8);
@@ -48,6 +57,7 @@ INLINE V ceil_(V a) { V r; EACH r[i] = ceil(a[i]); return r; }
 INLINE V trunc_(V a) { V r; EACH r[i] = trunc(a[i]); return r; }
 INLINE V sqrt_(V a) { V r; EACH r[i] = sqrt(a[i]); return r; }
 INLINE V inverse(V a) { return B(1.0) / a; }
+#define root cbrt_
 INLINE int some(Q m) { long long any = 0; EACH any |= m[i]; return any != 0; }
 INLINE V gather(const double *t, V a) { V r; EACH r[i] = t[(long)a[i]]; return r; }
 #endif
@@ -110,8 +120,8 @@ static V floor_sum(V n, V m, V a, V b) {
  * is in groups of columns: `level` bounds the first column of each group and all others together,
  * `bound` and `full` take a vector of pairs of a problem p and a column q. */
 #define BATCH 128
-#define SLACK (1.0 + 1e-9)
-#define DATA const double *const *X, const double *K, const double *const *T
+#define SLACK (1.0 + 1e-6)
+#define DATA const double *X, long stride, const double *K, const double *const *T
 typedef void (*Level)(DATA, long i, long groups, V *first, V *rest);
 typedef V (*Pair)(DATA, V p, V q);
 typedef struct { long count; double *p, *q, *low; } Pairs;
@@ -126,7 +136,7 @@ static void each_pair(DATA, Pair value, Pairs *s, double *out) {
       long j = k + i < s->count ? k + i : s->count - 1;
       p[i] = s->p[j], q[i] = s->q[j];
     }
-    V x = value(X, K, T, load(p), load(q));
+    V x = value(X, stride, K, T, load(p), load(q));
     EACH if (k + i < s->count) out[k + i] = x[i];
   }
 }
@@ -148,7 +158,7 @@ static long settle(DATA, Pair full, long n, Pairs *s, const long *from, Pairs *n
       push(now, s->p[k], s->q[k], low), s->q[k] = -1.0;
     }
     n = now->count;
-    each_pair(X, K, T, full, now, time);
+    each_pair(X, stride, K, T, full, now, time);
     for (long k = 0; k < now->count; k++) {
       long p = (long)now->p[k] % BATCH;
       broken |= time[k] * SLACK < now->low[k];
@@ -161,25 +171,41 @@ static long settle(DATA, Pair full, long n, Pairs *s, const long *from, Pairs *n
 static long search(DATA, long start, long n, long groups, long columns, Level level, Pair bound,
                    Pair full, double *column) {
   long size = columns / groups, broken = 0;
-  double p[BATCH * columns], q[BATCH * columns], low[BATCH * columns];
+  double p[BATCH * columns], q[BATCH * columns], low[BATCH * columns], rests[BATCH * groups];
   double np[BATCH], nq[BATCH], nlow[BATCH], time[BATCH], best[BATCH];
-  V first[groups], rest[groups];
-  double rests[BATCH * groups];
+  V first[groups], rest[groups], lanes;
   long from[BATCH + 1], open[BATCH];
   Pairs all = {0, p, q, low}, now = {0, np, nq, nlow};
-  for (long b = 0; b < n; b += L) {
-    level(X, K, T, start + b, groups, first, rest);
+  EACH lanes[i] = i;
+  for (long b = 0; b < n; b += L) { /* the column of the least bound first */
+    level(X, stride, K, T, start + b, groups, first, rest);
+    V least = B(INFINITY), place = B(0.0);
+    for (long g = 0; g < groups; g++) { /* what is not a number bounds nothing */
+      first[g] = choose((Q)(first[g] == first[g]), first[g], B(0.0));
+      Q less = (Q)(first[g] < least);
+      least = choose(less, first[g], least), place = choose(less, B(g * size), place);
+    }
+    V taken = full(X, stride, K, T, B(start + b) + lanes, place), limit = taken * SLACK;
+    broken |= some((Q)(limit < least));
+    store(best + b, taken), store(column + b, place);
+    Q more = (Q){}, opened = (Q){};
+    for (long g = 0; g < groups; g++) {
+      more |= (Q)(first[g] <= limit) & (Q)(place != B(g * size));
+      opened |= ~(Q)(rest[g] > limit);
+    }
     EACH if (b + i < n) {
-      from[b + i] = all.count;
-      for (long g = 0; g < groups; g++) {
-        push(&all, start + b + i, g * size, first[g][i]);
-        rests[(b + i) * groups + g] = rest[g][i] == rest[g][i] ? rest[g][i] : 0.0;
+      from[b + i] = all.count, open[b + i] = opened[i] != 0;
+      for (long g = 0; more[i] && g < groups; g++)
+        if (first[g][i] <= limit[i] && g * size != place[i])
+          push(&all, start + b + i, g * size, first[g][i]);
+      for (long g = 0; opened[i] && g < groups; g++) {
+        double least = rest[g][i];
+        rests[(b + i) * groups + g] = least == least ? least : 0.0;
       }
-      best[b + i] = INFINITY, column[b + i] = columns, open[b + i] = 1;
     }
   }
   from[n] = all.count;
-  broken |= settle(X, K, T, full, n, &all, from, &now, time, best, column);
+  broken |= settle(X, stride, K, T, full, n, &all, from, &now, time, best, column);
   for (;;) { /* of each problem the group of the least bound, while one can win */
     all.count = 0;
     for (long b = 0; b < n; b++) {
@@ -190,12 +216,12 @@ static long search(DATA, long start, long n, long groups, long columns, Level le
         if (own[g] <= low) low = own[g], group = g;
       open[b] = group >= 0;
       if (!open[b]) continue;
-      own[group] = INFINITY;
+      own[group] = NAN; /* taken */
       for (long c = 1; c < size; c++) push(&all, start + b, group * size + c, 0.0);
     }
     from[n] = all.count;
     if (!all.count) return broken;
-    each_pair(X, K, T, bound, &all, low);
-    broken |= settle(X, K, T, full, n, &all, from, &now, time, best, column);
+    each_pair(X, stride, K, T, bound, &all, low);
+    broken |= settle(X, stride, K, T, full, n, &all, from, &now, time, best, column);
   }
 }

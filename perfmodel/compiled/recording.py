@@ -40,10 +40,13 @@ class Recording:
 
     def input(self, name: str, values: np.ndarray) -> Recorded:
         """An array over problems as a recording number; none is less than the least of the sample,
-        or than 1."""
-        least = min(float(values.min()), 1.0)
-        node = self.graph.put("input", name, least)
-        self.guards[self.graph.put("greater_equal", node, self.graph.constant(least)), "all"] = True
+        or than 1, and none has a fraction where the sample has none."""
+        graph, least = self.graph, min(float(values.min()), 1.0)
+        node = graph.put("input", name, least)
+        self.guards[graph.put("greater_equal", node, graph.constant(least)), "all"] = True
+        if np.all(values == np.floor(values)):
+            self.guards[graph.put("equal", node, graph.put("floor", node)), "all"] = True
+            graph.whole.add(node)
         return self.wrap(values, node)
 
     def wrap(self, values: Any, node: int) -> Recorded:
@@ -170,14 +173,6 @@ class Recorded(np.ndarray):
         if max(values.shape, default=1) != max(self.shape, default=1):
             raise UnrecordableError("an array in another shape")
         return self.recording.wrap(values, self.recording.node(self))
-
-    def any(self, axis: Any = None, *_: Any, **__: Any) -> Any:
-        """Whether any is true, as a guard."""
-        return _reduced(self.recording, "logical_or", self, axis=axis)
-
-    def all(self, axis: Any = None, *_: Any, **__: Any) -> Any:
-        """Whether all are true, as a guard."""
-        return _reduced(self.recording, "logical_and", self, axis=axis)
 
     def __bool__(self) -> bool:
         if self.size != 1:

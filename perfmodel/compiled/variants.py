@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # a single prediction does not load them
 
 ENVIRONMENT = "PERFMODEL_COMPILED"
 """Environment variable: auto, wait or off."""
-CHUNK = 2**14
+CHUNK = 2**16
 """Most problems of one call of a compiled function; NumPy takes fewer at once."""
 # Predictions of one kind after which recording and building it pays, and what a call by itself
 # costs beside them, in predictions of a long array.
@@ -96,18 +96,14 @@ class Variant:
 
     def _run(self, arrays: Mapping[str, np.ndarray], n: int) -> tuple[Any, Any, bool]:
         """Results, guards, and whether a bound was wrong, by compiled code."""
-        room = -(-n // 8) * 8
-        columns = np.empty((len(self.program.inputs), room))
-        for row, name in zip(columns, self.program.inputs, strict=True):
+        inputs, room = self.program.inputs, -(-n // 8) * 8
+        columns = np.empty((len(inputs), room))
+        for row, name in zip(columns, inputs, strict=True):
             row[:n] = arrays[name]
-            row[n:] = row[n - 1]
+        columns[:, n:] = columns[:, n - 1 : n]
         table = np.empty((self.height, room))
         decisions = np.empty(len(self.guards) + 1, dtype=np.int64)
-        first = columns.ctypes.data
-        addresses = (ctypes.c_void_p * len(columns))(
-            *range(first, first + columns.nbytes, 8 * room)
-        )
-        self.run(n, addresses, table.ctypes.data, room, *self._numbers, decisions.ctypes.data)
+        self.run(n, _address(columns), _address(table), room, *self._numbers, _address(decisions))
         *truths, broken = decisions.tolist()
         return table, truths, bool(broken)
 
@@ -127,7 +123,12 @@ class Variant:
         self._menus = np.array([each.ctypes.data for each in tables] or [0], dtype=np.uintp)
         self._lengths = np.array([len(each) for each in tables] or [0], dtype=np.int64)
         device = (self.program.constants, self._menus, self._lengths)
-        self._numbers = tuple(each.ctypes.data for each in device)
+        self._numbers = tuple(map(_address, device))
+
+
+def _address(array: Any) -> int:
+    """Where the numbers of a writable array start, in a fourth of the time of its own `ctypes`."""
+    return ctypes.addressof(ctypes.c_char.from_buffer(array))
 
 
 @dataclass

@@ -59,6 +59,7 @@ class _Writer:
         self.masks: set[int] = set()
         self.leaves = _BY_ROW
         self.inverted: dict[int, int] = {}
+        self.loose = False
 
     def number(self, node: int) -> str:
         """A node as a vector of numbers."""
@@ -80,7 +81,7 @@ class _Writer:
         op, *rest = self.graph.nodes[node]
         if op == "input":
             place = self.inputs.setdefault(rest[0], len(self.inputs))
-            return self.leaves[0].format(f"X[{place}]")
+            return self.leaves[0].format(f"(X + {place} * stride)")
         if op == "table":
             return self.leaves[1].format(self.row(rest[0]))
         if op in ("pick", "lookup"):
@@ -106,6 +107,8 @@ class _Writer:
         if op in _INFIX:
             text = f"{names[0]} {_INFIX[op]} {names[1]}"
             return f"(Q)({text})" if op in MASKS else text
+        if op == "cbrt" and self.loose:
+            return f"root({names[0]})"
         return f"{op}{'_' if op in _OWN_NAME else ''}({', '.join(names)})"
 
     def inverse(self, node: int) -> str:
@@ -160,7 +163,7 @@ class _Writer:
         """A function of its own, that computes some nodes, `loose` where rounding may differ."""
         outer, self.lines, self.leaves, masks = self.lines, [], leaves, self.masks
         inverted = self.inverted
-        self.masks = set()
+        self.masks, self.loose = set(), loose
         columns = self.graph.closure(nodes, self.flags)
         needed = self.graph.needed([*nodes, *columns], self.flags)
         self.inverted = self.inverses([*columns, *needed], loose=loose)
@@ -174,6 +177,7 @@ class _Writer:
         tail = tail.format(*(self.number(node) for node in nodes))
         self.functions += [head, *self.lines, tail, "}" if not loops else "}}"]
         self.lines, self.leaves, self.masks, self.inverted = outer, _BY_ROW, masks, inverted
+        self.loose = False
 
     def inverses(self, nodes: Iterable[int], *, loose: bool) -> dict[int, int]:
         """Quotients that are products with one over their divisor, and that divisor: powers of two
@@ -204,7 +208,7 @@ class _Writer:
             self.function(head, [value], _BY_PAIR, "  return {};", loose=name == "bound")
         groups, columns = (self.tables[each] for each in (search.grouped, search.menu))
         self.searches.append(
-            f"    broken |= search(X, K, T, start, size, M[{groups}], M[{columns}], "
+            f"    broken |= search(X, stride, K, T, start, size, M[{groups}], M[{columns}], "
             f"level{node}, bound{node}, full{node}, columns{node});"
         )
 
@@ -236,7 +240,7 @@ class _Writer:
         text = [
             files("perfmodel.compiled").joinpath("primitives.c").read_text(encoding="utf-8"),
             *self.functions,
-            "void run(long n, const double *const *X, double *Y, long stride, const double *K,",
+            "void run(long n, const double *X, double *Y, long stride, const double *K,",
             "         const double *const *T, const long *M, long *G) {",
             "  long broken = 0;", *starts,
             "  for (long start = 0; start < n; start += BATCH) {",

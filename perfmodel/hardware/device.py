@@ -298,7 +298,7 @@ class Device:
         """The level with that name; None where the spec has none."""
         return next((found for found in self._levels if found.name == name), None)
 
-    @property
+    @cached_property
     def level_names(self) -> dict[str, str]:
         """Names of the levels in tables: `Level.short` by name."""
         return {level.name: level.short for level in self._levels}

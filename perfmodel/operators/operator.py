@@ -267,7 +267,7 @@ class Operator(ABC):
 
 def groups(codes: np.ndarray | None, n: int) -> Sequence[np.ndarray]:
     """Indices of the n problems by code, the smallest code first."""
-    if codes is None:
+    if codes is None or np.all(codes == np.ravel(codes)[:1]):
         return [np.arange(n)]
     spread = np.broadcast_to(codes, (n,))
     # Not np.unique: it loads numpy.ma, which a single prediction does not need.
