@@ -50,7 +50,7 @@ _ZERO3 = (
     "DeepSpeed's ZeRO 3 of 2021 where gathers and products take equal time: they do not overlap"
 )
 _BOARD = "a board limited to 500 W with memory of 2.4 TB/s, predicted as one of 700 W"
-_STAGES = "FSDP in a pipeline: activations and buffers of its stages beyond the whole weights that stay"
+_STAGES = "activations and buffers of stages that keep whole weights in a pipeline"
 _EXPERTS = "experts over several nodes: which exchanges run beside products is not said"
 _RECIPE = "the page does not say recomputation and overlap"
 MISSED = {
