@@ -137,8 +137,8 @@ def infer(
     choices = {"device": devices, **values()}
     if question.overlap:
         choices["engine"] = _overlap_engines(choices)
-    if "host" in choices["cached_at"] and load.cached == "0":
-        raise ProblemError("--cached-at host is of cached tokens; give --cached 0.5")
+    if {*choices["cached_at"]} - {"device"} and load.cached == "0":
+        raise ProblemError("--cached-at is of cached tokens; give --cached 0.5")
     if search.plan is not None:
         from perfmodel.cli import inferways
 

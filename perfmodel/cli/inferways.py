@@ -44,8 +44,8 @@ def simulated(deployments: Deployments, load: Load, traffic: Traffic, targets: T
     recorded = trace.read(traffic.arrivals, traffic.requests or 0) if traffic.arrivals else None
 
     def questions(plan: Deployment, lists: Lists) -> Iterator[Asked[list[Simulated]]]:
-        if plan.cached_at == "host":
-            raise ProblemError("requests one by one have no cache in host memory; drop --cached-at")
+        if plan.cached_outside:
+            raise ProblemError("requests one by one are cached on the device; drop --cached-at")
         steps = Steps(plan)
 
         def answer(size: float, arrivals: Arrivals) -> list[Simulated]:
@@ -93,13 +93,15 @@ def searched(
             asked.price.of(device)
     tensors = choices["tensor"] if list(choices["tensor"]) != [1] else ()
     bases: list[Deployment] = []
-    names = ("device", "engine", "cache", "cached_at")
-    for device, engine, cache, place in product(*(choices[name] for name in names)):
+    names = ("device", "engine", "cache", "cached_at", "disk_rate")
+    for device, engine, cache, place, rate in product(*(choices[name] for name in names)):
         server = load_engine(_SERVER) if engine.name == "ideal" else engine
         narrow = ["fp8"] if "fp8" in device.matrix_types and not network.weights else []
         weights = ["", *narrow] if list(choices["weights"]) == [""] else choices["weights"]
         bases += [
-            Deployment(network, device, server, w, cache, system=system, cached_at=place)
+            Deployment(
+                network, device, server, w, cache, system=system, cached_at=place, disk_rate=rate
+            )
             for w in weights
         ]
     candidates = [Steps(plan) for plan in plans(network, bases, asked.gpus, tensors)]

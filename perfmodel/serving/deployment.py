@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
 
+from perfmodel import units
 from perfmodel.algorithms.matmul import matmul_format, types
 from perfmodel.columns import DIFFERS, Column, Result
 from perfmodel.elements import element
@@ -16,6 +17,7 @@ from perfmodel.networks import stack
 from perfmodel.networks.images import Passes, image_size
 from perfmodel.networks.network import Network
 from perfmodel.networks.setting import Setting, Shards
+from perfmodel.offload.links import host_bytes_per_s
 from perfmodel.serving.engine import Engine, load, names
 from perfmodel.serving.weights import FORMATS, WeightFormat, weight_format
 
@@ -27,7 +29,7 @@ NARROW = ("fp8", "fp8_block", "nvfp4")
 whose operands dispatchers of experts send (DeepEP, use_fp8)."""
 
 
-PLACES = ("device", "host")
+PLACES = ("device", "host", "disk")
 """Memories of cached prefixes."""
 ACCEPTANCE = 0.675
 """Chance that a token of DeepSeek-V3's own module is accepted: 2.44 tokens a pass with three
@@ -50,6 +52,12 @@ def _pools(text: str) -> str:
     counts = text.split(":")
     if len(counts) != 2 or not all(count.isdecimal() and int(count) for count in counts):
         raise ProblemError(f"--pools {text}: give copies for prompts and for tokens, as 2:3")
+    return text
+
+
+def _disk_rate(text: str) -> str:
+    """The text of a disk's rate. Raises `UnitError`."""
+    units.parse(text, "bandwidth")
     return text
 
 
@@ -146,8 +154,10 @@ class Deployment(Result):
     cached_at: Annotated[
         str, FieldOption("Load", "PLACES", spellings=("--cached-at",), names=PLACES)
     ] = PLACES[0]
-    """Memory of the cached part of prompts: the device's, or the host's, from which it is read or
-    recomputed, whichever has the first token sooner."""
+    """Memory of the cached part of prompts: the device's; or the host's or a disk, from which it is
+    read or recomputed, whichever has the first token sooner."""
+    disk_rate: Annotated[str, FieldOption("Load", "RATE", read=_disk_rate)] = ""
+    """With --cached-at disk, the rate at which each device's part is read from it: "7 GB/s"."""
     encoded: int = 0
     """Tokens of each request that the encoder of an encoder-decoder reads (`reading`)."""
     system: System | None = None
@@ -164,6 +174,10 @@ class Deployment(Result):
                 raise ProblemError(f"{name} is {getattr(self, name)}; it is 1 or more")
         if self.cached_at not in PLACES:
             raise UnknownName("place", self.cached_at, PLACES)
+        if self.cached_at == "disk" and not self.disk_rate:
+            raise ProblemError(
+                "cached_at disk needs the rate of its reads; give --disk-rate '7 GB/s'"
+            )
         network = self.network
         if self.images and network.tower is None:
             raise ProblemError(
@@ -322,11 +336,22 @@ class Deployment(Result):
         return f"{prompts}xtp{self.for_prompts.tensor}:{tokens}" if self.pools else ""
 
     @property
-    def host_cached(
+    def cached_outside(
         self,
     ) -> Annotated[str, Column("cached at", key="cached_at", when=DIFFERS, number=False)]:
         """Where cached prefixes lie, if not on the device."""
         return self.cached_at if self.cached_at != PLACES[0] else ""
+
+    @cached_property
+    def cache_bytes_per_s(self) -> float:
+        """Rate at which a device reads its part of cached prefixes that lie outside it: of its link
+        to the host, over which a disk's reads come too."""
+        link = host_bytes_per_s(self.device)
+        return (
+            link
+            if self.cached_at == "host"
+            else min(link, units.parse(self.disk_rate, "bandwidth"))
+        )
 
     @property
     def copies(self) -> int:
@@ -408,6 +433,6 @@ class Deployment(Result):
         """A key that is equal for deployments with equal steps."""
         return (
             *self.kernel_key, self.engine, self.pipeline, self.data, self.drafted, self.accepted,
-            self.pools, self.images, self.image_size, self.cached_at,
+            self.pools, self.images, self.image_size, self.cached_at, self.disk_rate,
             self.prefill and self.prefill.key,
         )  # fmt: skip

@@ -261,7 +261,7 @@ def serve(
         _check_text(steps.of.network, int(np.max(np.add(isl, osl))))
     lengths = np.broadcast_to(isl, totals.shape).tolist()
     own_pass = bool(steps.of.network.encoder) and len(set(lengths)) > 1
-    if own_pass or (steps.of.cached_at == "host" and len(totals) > 1):  # each decides for itself
+    if own_pass or (steps.of.cached_outside and len(totals) > 1):  # each decides for itself
         columns = [each.tolist() for each in np.broadcast_arrays(totals, isl, osl, cached, vary)]
         return [
             serve(steps, kind, [size], tokens, answer, cached=part, vary=share,
@@ -281,7 +281,7 @@ def serve(
         raise ProblemError(f"pools serve clients; give --concurrency in place of {kind}")
     predicted = disaggregated.closed if steps.of.pools else _LOADED[kind]
     ways = [predicted(steps, loads / groups, requests)]
-    if steps.of.cached_at == "host" and np.any(requests.cached):
+    if steps.of.cached_outside and np.any(requests.cached):
         with suppress(ProblemError):  # all of the prompt computed, in place of reading a part
             ways.append(predicted(steps, loads / groups, replace(requests, cached=0.0)))
     load = min(ways, key=lambda way: float(way.ttft.max()))

@@ -23,7 +23,6 @@ from perfmodel.networks.network import Indexer, SelfAttention, State
 from perfmodel.networks.networktime import sustained
 from perfmodel.networks.operations.attention import index_problem
 from perfmodel.networks.operations.states import KERNELS, state_problem, taps_problem
-from perfmodel.offload.links import host_bytes_per_s
 from perfmodel.operators import operator_of
 from perfmodel.predict import predict_arrays
 from perfmodel.serving.cachememory import sequence_bytes
@@ -119,7 +118,7 @@ class Steps:
         layers = self.layers(batch * tokens / turns).times(turns)
         parts = [layers, self.head(batch), self.prompts(batch, tokens, past)]
         step = self._step(parts, batch * tokens, batch, prompt=True)
-        sent = self._from_host(batch, prefix, step.total).times(steps)
+        sent = self._from_outside(batch, prefix, step.total).times(steps)
         images = self.encoding(batch).times(steps * share)
         return step.times(steps * pieces).beside(sent).beside(images)
 
@@ -141,15 +140,15 @@ class Steps:
             self.prompts(prompts, tokens, before),
         ]
         step = self._step(parts, work, batch + prompts, prompt=True)
-        sent = self._from_host(prompts, before, step.total)
+        sent = self._from_outside(prompts, before, step.total)
         lengths = tokens + before
         share = np.divide(tokens, lengths, out=np.zeros_like(lengths), where=lengths > 0.0)
         images = self.encoding(prompts).times(share)
         return step.beside(sent).beside(images)
 
-    def _from_host(self, prompts: np.ndarray, past: np.ndarray, computing: np.ndarray) -> Times:
+    def _from_outside(self, prompts: np.ndarray, past: np.ndarray, computing: np.ndarray) -> Times:
         """What a step of `computing` seconds waits for the `past` tokens of its prompts, where they
-        lie in host memory; elsewhere no line.
+        lie in host memory or on a disk; elsewhere no line.
 
         Each of L layers needs its share of the transfer T before it, and the link sends the next
         layers' meanwhile: T/L before the first layer, or C/L after the last share if T is longer,
@@ -162,11 +161,13 @@ class Steps:
             return Times((), *[np.zeros((0, len(prompts)))] * 3)
         sizes, places = np.unique(past.astype(int), return_inverse=True)
         kept = np.array([sequence_bytes(self.of, size) if size else 0.0 for size in sizes.tolist()])
-        seconds = prompts * kept[places] / host_bytes_per_s(self.of.device)
+        seconds = prompts * kept[places] / self.of.cache_bytes_per_s
         layers = -(-self.of.network.layers // self.of.pipeline)
         both = np.maximum(computing + seconds / layers, seconds + computing / layers)
         wait = np.where(seconds > 0, both - computing, 0.0)
-        return Times.exactly(Line("cache from host", COMMUNICATION, COMMUNICATION), wait)
+        return Times.exactly(
+            Line(f"cache from {self.of.cached_at}", COMMUNICATION, COMMUNICATION), wait
+        )
 
     @cached_property
     def _encoder(self) -> Steps | None:

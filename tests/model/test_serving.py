@@ -559,6 +559,18 @@ def test_a_cache_at_the_host_arrives_layer_by_layer():
         assert host == pytest.approx(layered, rel=5e-3)  # blocks of the cache are whole
 
 
+@given(st.floats(0.1, 300.0), st.sampled_from([0.25, 1024, 0.9]))
+def test_a_slower_disk_is_never_faster_and_one_beyond_the_link_is_the_host(rate, part):
+    host, disk, slower = (
+        cached_at(at, part, disk_rate=f"{each} GB/s", engine="vllm").ttft_seconds
+        for at, each in (("host", rate), ("disk", rate), ("disk", rate / 2))
+    )
+    none = cached_at("disk", 0, disk_rate="1 GB/s", engine="vllm").ttft_seconds
+    assert host <= disk <= slower <= none
+    beyond = rate * 1e9 >= host_bytes_per_s(load_device(DEVICE))
+    assert (disk == host) is beyond
+
+
 def test_a_fast_device_computes_again_what_a_slow_link_holds():
     """A token of 512 KiB crosses in 10 us of PCIe 5; its 13.5 GFLOP in fp8 take half on a B200."""
     options = {"network": "llama-2-7b", "device": "b200", "weights": "fp8"}
