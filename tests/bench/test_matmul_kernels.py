@@ -223,20 +223,25 @@ def test_slices_of_k_fill_the_device_with_steps_to_spare(m, units):
 # ---- Compiled ------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module", params=TARGET_NAMES)
-def made(request):
-    """The first of the menus of one target: a 16-bit square, an 8-bit one, and few rows of A.
+@pytest.fixture(scope="module")
+def binaries():
+    """The first of the menus: a 16-bit square, an 8-bit one, and few rows of A.
 
     `python -m perfmodel.measured.compilesuite` compiles every menu.
     """
-    name = request.param
-    found = {}
-    for kernel in KERNELS:
-        square = FP8 if kernel == "matmul" and name != "gfx942" else BF16
-        problem = SKINNY if kernel == "matmul-split-k" else square
+    asked = []
+    for name in TARGET_NAMES:
+        squares = {"matmul": FP8 if name != "gfx942" else BF16, "matmul-split-k": SKINNY}
         most = 2 if name == "sm_90" else 1
-        found[kernel] = compiled(registry.kernel(kernel), name, [problem], most)
-    return name, found
+        for kernel in KERNELS:
+            asked.append((registry.kernel(kernel), name, squares.get(kernel, BF16), most))
+    return compiled(asked)
+
+
+@pytest.fixture(params=TARGET_NAMES)
+def made(request, binaries):
+    """The binaries of one target by kernel."""
+    return request.param, {kernel: binaries[request.param, kernel] for kernel in KERNELS}
 
 
 def test_nothing_on_a_menu_spills_and_persistent_grids_are_what_the_device_holds(made):
