@@ -28,4 +28,5 @@ MODULES = (
     "attention_flash1",
     "attention_decode",
     "attention_paged",
+    "attention_latent",
 )

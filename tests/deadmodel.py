@@ -84,7 +84,7 @@ settings.register_profile(
     deadline=None,
     database=None,
     derandomize=True,
-    max_examples=10,
+    max_examples=25,
     phases=[Phase.explicit, Phase.generate],
 )
 

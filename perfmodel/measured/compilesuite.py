@@ -16,7 +16,6 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from perfmodel.errors import ProblemError, UnknownName
@@ -140,16 +139,10 @@ def outcome(request: Request, made: CompiledKernel | CompileError) -> Outcome:
     arrays = request.kernel.arrays(request.problem, request.config)
     eight_bits = any(array.dtype == "fp8" for array in arrays)
     old = request.target.nvidia and int(request.target.arch) < 89
-    status = "refused" if (eight_bits and old) or not _has_menu(request) else "failed"
-    return Outcome(request, status, str(made), _failure_rows(request, REFUSED, str(made)))
-
-
-def _has_menu(request: Request) -> bool:
-    """Whether the kernel has configs for the problem on the target, and does not say why not."""
     units = int(load(request.target.device).units)
-    with suppress(ProblemError):
-        return bool(request.kernel.menu(request.problem, request.target.name, units))
-    return False
+    menu = request.kernel.has_menu(request.problem, request.target.name, units)
+    status = "refused" if (eight_bits and old) or not menu else "failed"
+    return Outcome(request, status, str(made), _failure_rows(request, REFUSED, str(made)))
 
 
 def _failure_rows(request: Request, status: str, reason: str) -> tuple[LaunchFacts, ...]:

@@ -173,7 +173,8 @@ def checks(launcher: Launcher) -> Iterator[Check]:
     """(kernel, problem, config, seed) of every check.
 
     Kernels that no interpreter can run come last, since they could hang. Among the others, and
-    among them, the types that only a device can multiply come first.
+    among them, the types that only a device can multiply come first. Cases that a kernel has no
+    menu for on the target are left out.
     """
     from perfmodel.proof import registry
 
@@ -186,7 +187,8 @@ def checks(launcher: Launcher) -> Iterator[Check]:
                     yield kernel, replace(problem, dtype=dtype), config, seed
         for kernel in group:
             for seed, (problem, config) in enumerate(kernel.cases):
-                yield kernel, problem, config, seed
+                if kernel.has_menu(problem, launcher.target, launcher.units):
+                    yield kernel, problem, config, seed
 
 
 def _check_rows(

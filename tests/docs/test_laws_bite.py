@@ -75,6 +75,7 @@ REPEATED = {
     "test_serving::test_experts_of_one_token_each_run_at_every_batch": _FIRST,
     "test_serving::test_experts_on_the_devices_of_a_copy_share_its_reduction": _EQUAL,
     "test_nearest::test_loads_that_no_published_run_is_like_have_none": _APART,
+    "test_nearest::test_a_page_has_the_nearest_runs_in_a_table": _APART,
     "test_serving_images::test_many_images_take_more_activations_than_a_step_of_the_text":
         "counts tensors of a pass",
     "test_offload::test_grouped_and_latent_heads_have_nothing_to_gain": _APART,

@@ -1,5 +1,7 @@
 """What pages and charts say of a prediction is what its table says."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,11 +16,23 @@ from perfmodel.render.html.results import Results
 H100 = load("h100-sxm")
 
 
-def told(*found):
-    """What the page of some predictions shows."""
+def results_of(*predictions):
+    """Predictions as a page reads them."""
     results = Results()
-    readers.add({"predictions": [one.as_dict() for one in found]}, results, "x.json")
-    return page.contents(results)
+    readers.add({"predictions": [each.as_dict() for each in predictions]}, results, "x.json")
+    return results
+
+
+def told(*predictions):
+    """What the page of some predictions shows."""
+    return page.contents(results_of(*predictions))
+
+
+def alike(*predictions):
+    """What the page says of all rows of some predictions."""
+    text = page.render(results_of(*predictions), title="x", command="x")
+    (line,) = re.findall("In all rows: (.*?)[.]<", text)
+    return line
 
 
 @examples(0.6)
@@ -41,17 +55,17 @@ def test_half_masked_tiles_are_no_useful_work():
 
 
 def test_the_page_says_what_was_predicted():
-    found = told(predict(Attention(1, 32, 8, 512, 512, 128, causal=True), H100))
-    said = " ".join(found.sentences)
-    for words in ("batch 1", "heads q 32", "heads kv 8", "head dim 128", "causal yes", "bf16"):
-        assert words in said
-    assert "blocks (fill and drain) 1" in said
+    prediction = predict(Attention(1, 32, 8, 512, 512, 128, causal=True), H100)
+    line = alike(prediction)
+    for words in ("batch 1", "heads_q 32", "heads_kv 8", "head_dim 128", "causal yes", "bf16"):
+        assert words in line
+    assert "blocks (fill and drain) 1" in " ".join(told(prediction).sentences)
 
 
 def test_problems_that_differ_are_not_said_to_be_shared():
-    said = " ".join(told(*(predict(Matmul(m, 64, 64), H100) for m in (64, 128))).sentences)
-    assert "n 64, k 64" in said
-    assert "m 64" not in said
+    line = alike(*(predict(Matmul(m, 64, 64), H100) for m in (64, 128)))
+    assert "n 64, k 64" in line
+    assert "m 64" not in line
 
 
 @pytest.mark.parametrize("damaged", ["x", "12,5", True])

@@ -13,6 +13,7 @@ from cases import cases
 from folders import TESTS
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from strategies import examples
 
 from perfmodel.errors import PerfmodelError, TableError, UnknownName
 from perfmodel.operators import load, names
@@ -257,6 +258,7 @@ def test_a_time_is_the_same_in_any_unit(tmp_path_factory, times, unit, heading):
     assert found.table["measured_us"].tolist() == pytest.approx(times, rel=1e-12)
 
 
+@examples(0.4)
 @given(st.lists(st.floats(1e-2, 1e9).map(lambda value: round(value, 4)), min_size=1, max_size=5))
 def test_a_number_is_the_same_in_every_locale(tmp_path_factory, times):
     folder = tmp_path_factory.mktemp("locales")
@@ -272,6 +274,7 @@ def test_a_number_is_the_same_in_every_locale(tmp_path_factory, times):
         pd.testing.assert_frame_equal(point.table, tabs.table)
 
 
+@examples(0.4)
 @given(
     st.integers(0, 3),
     st.sampled_from([("m", "fast"), ("m", "4.5"), ("measured_us", "OOM"), ("measured_us", "-3"),
