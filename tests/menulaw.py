@@ -18,25 +18,25 @@ def menu(kernel: BundledKernel, problem: Any, name: str) -> tuple[Any, ...]:
 
 
 def compiled(
-    kernel: BundledKernel, name: str, problems: Iterable[Any], most: int = 2
-) -> list[CompiledKernel]:
-    """The first entries of the menus of some problems, compiled for one target.
+    asked: Iterable[tuple[BundledKernel, str, Any, int]],
+) -> dict[tuple[str, str], list[CompiledKernel]]:
+    """The first so many entries of kernels' menus for targets and problems, by target and kernel.
 
+    One process compiles all: to start it takes longer than to compile any of them.
     test_compile_facts.py checks from the table of compile facts that all entries fit without
     spills.
     """
-    goal = target(name)
     requests = [
-        Request(kernel, problem, config, goal)
-        for problem in problems
+        Request(kernel, problem, config, target(name))
+        for kernel, name, problem, most in asked
         for config in menu(kernel, problem, name)[:most]
     ]
-    found = []
+    found: dict[tuple[str, str], list[CompiledKernel]] = {}
     for request, made in compile_all(requests):
         assert isinstance(made, CompiledKernel), made
         wrong = list(_broken(made))
         assert not wrong, (request.says(), wrong)
-        found.append(made)
+        found.setdefault((made.target.name, made.kernel), []).append(made)
     return found
 
 

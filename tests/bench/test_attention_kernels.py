@@ -4,6 +4,7 @@ compile."""
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from cases import cases
@@ -273,33 +274,41 @@ def test_slices_fill_the_units_and_no_more_than_four_times(batch, kv_heads, grou
 # That no entry of a menu spills is in test_compile_facts.py, for all kernels.
 
 
-def compiled(name, problem, config, target) -> CompiledLaunch:
-    request = Request(registry.kernel(name), problem, config, TARGETS[target])
-    ((_, made),) = compile_all([request])
-    return made.launches[0]
+MASKED = Attention(2, 32, 8, 4096, 4096, 128, causal=True)
+NARROW = replace(MASKED, heads_q=16, heads_kv=16, head_dim=64)
 
 
-def test_tiles_that_every_row_sees_pay_for_no_mask():
-    target = "sm_90"  # the loops are cut in the source, alike for every target
-    masked = Attention(2, 32, 8, 4096, 4096, 128, causal=True)
-    config = registry.kernel("attention-tiled").menu(masked, target, UNITS[target])[0]
-    causal, full = (
-        compiled("attention-tiled", problem, config, target).loop_instructions
-        for problem in (masked, replace(masked, causal=False))
-    )
+@pytest.fixture(scope="module")
+def compiled() -> list[tuple[Any, CompiledLaunch]]:
+    """Configs and binaries of the tiled kernel with a mask and without, and of the Gluon ones.
+
+    Loops are cut in the source, alike for every target.
+    """
+    tiled = registry.kernel("attention-tiled")
+    config = tiled.menu(MASKED, "sm_90", UNITS["sm_90"])[0]
+    requests = [
+        Request(tiled, replace(MASKED, causal=causal), config, TARGETS["sm_90"])
+        for causal in (True, False)
+    ]
+    for name, target in GLUON.items():
+        kernel = registry.kernel(name)
+        config = kernel.menu(NARROW, target, UNITS[target])[0]
+        requests.append(Request(kernel, NARROW, config, TARGETS[target]))
+    return [(request.config, made.launches[0]) for request, made in compile_all(requests)]
+
+
+def test_tiles_that_every_row_sees_pay_for_no_mask(compiled):
+    causal, full = (launch.loop_instructions for _, launch in compiled[:2])
     # A mask takes a compare and a selection a score, and there is an exponential a score.
     for unit in ("integer", "vector"):
         assert abs(causal[unit] - full[unit]) < causal["special"] / 4
 
 
-def test_the_gluon_loop_runs_its_softmax_beside_a_product():
-    kernel, head_dim = registry.kernel("attention-gluon"), 64
-    form = [form for form in kernel.forms if form.causal and form.head_dim == head_dim][-1]
-    config = kernel.menu(form, "sm_90", 132)[0]
-    launch = compiled(kernel.name, form, config, "sm_90")
+def test_the_gluon_loop_runs_its_softmax_beside_a_product(compiled):
+    config, launch = compiled[2]
     body = [launch.program[i] for i in launch.loop]
     # One product of 64 rows by bc keys and one by head_dim columns.
-    assert launch.loop_operations == 2 * 2 * 64 * config.bc * head_dim
+    assert launch.loop_operations == 2 * 2 * 64 * config.bc * NARROW.head_dim
     waits = [i for i, item in enumerate(body) if item.opcode.startswith("WARPGROUP.DEPBAR")]
     scores, product = waits
     assert [body[i].operands.split(", ")[1] for i in waits] == ["0x1", "0x0"]
@@ -312,28 +321,25 @@ def test_the_gluon_loop_runs_its_softmax_beside_a_product():
     assert launch.threads == 128 * (config.groups + 1)
 
 
-def test_blackwell_warps_leave_each_other_the_work_they_are_for():
-    kernel, head_dim = registry.kernel("attention-gluon-blackwell"), 64
-    form = Attention(4, 16, 16, 4096, 4096, head_dim, causal=True)
-    for config in kernel.menu(form, "sm_100", 148)[:1]:
-        launch = compiled(kernel.name, form, config, "sm_100")
-        # The products' loop: two of 128 rows by bc keys and two by head_dim columns, no scores.
-        assert launch.loop_operations == 2 * 2 * 2 * 128 * config.bc * head_dim
-        stems = [launch.program[i].stem for i in launch.loop]
-        assert not {"MUFU", "LDTM", "STTM", "UTMALDG"} & set(stems)
-        bodies = [[launch.program[i] for i in sorted(body)] for body in loops(launch.program)]
-        # A softmax loop takes one exponential a score and one a row, all but that of the row
-        # after saying how much the row's maximum has grown.
-        softmax = [body for body in bodies if any(item.stem == "MUFU" for item in body)]
-        assert len(softmax) == 4  # masked or not, of two groups
-        for body in softmax:
-            powers = [i for i, item in enumerate(body) if item.opcode == "MUFU.EX2"]
-            grown = next(i for i, item in enumerate(body) if "ARRIVE" in item.opcode)
-            assert len(powers) == config.bc + 1
-            assert sum(i < grown for i in powers) == 1
-        assert {"UTMALDG", "UTMASTG", "USETMAXREG"} <= {item.stem for item in launch.program}
-        assert launch.threads == 512
-        assert launch.tensor_memory_columns == 512
+def test_blackwell_warps_leave_each_other_the_work_they_are_for(compiled):
+    config, launch = compiled[3]
+    # The products' loop: two of 128 rows by bc keys and two by head_dim columns, no scores.
+    assert launch.loop_operations == 2 * 2 * 2 * 128 * config.bc * NARROW.head_dim
+    stems = [launch.program[i].stem for i in launch.loop]
+    assert not {"MUFU", "LDTM", "STTM", "UTMALDG"} & set(stems)
+    bodies = [[launch.program[i] for i in sorted(body)] for body in loops(launch.program)]
+    # A softmax loop takes one exponential a score and one a row, all but that of the row
+    # after saying how much the row's maximum has grown.
+    softmax = [body for body in bodies if any(item.stem == "MUFU" for item in body)]
+    assert len(softmax) == 4  # masked or not, of two groups
+    for body in softmax:
+        powers = [i for i, item in enumerate(body) if item.opcode == "MUFU.EX2"]
+        grown = next(i for i, item in enumerate(body) if "ARRIVE" in item.opcode)
+        assert len(powers) == config.bc + 1
+        assert sum(i < grown for i in powers) == 1
+    assert {"UTMALDG", "UTMASTG", "USETMAXREG"} <= {item.stem for item in launch.program}
+    assert launch.threads == 512
+    assert launch.tensor_memory_columns == 512
 
 
 LOOPS = """

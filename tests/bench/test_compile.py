@@ -269,7 +269,7 @@ def test_what_was_compiled_is_not_compiled_again(small, monkeypatch):
 def test_a_config_that_cannot_fit_says_by_how_much(small):
     kernel = registry.kernel("matmul")
     config = replace(kernel.configs[0], bm=128, bn=256, bk=64, stages=3)
-    problem = Matmul(256, 256, 256, 1, "fp16")
+    problem = small["matmul", "gfx942"].problem
     with pytest.raises(DoesNotFit, match=r"32\.0 KiB more than the 64 KiB") as error:
         compile_kernel(kernel, problem, config, target("gfx942"))
     assert "\n" not in str(error.value)
@@ -277,7 +277,7 @@ def test_a_config_that_cannot_fit_says_by_how_much(small):
     assert "640 columns of tensor memory a block, 128 more" in compiled._overflow(held)
     configs = (config, small["matmul", "gfx942"].config)
     menu = replace(kernel, configs=configs, menu_of=None)
-    (made,) = first_fitting(menu, small["matmul", "gfx942"].problem, [target("gfx942")])
+    (made,) = first_fitting(menu, problem, [target("gfx942")])
     assert made.config == menu.configs[1]
 
 

@@ -153,14 +153,22 @@ def test_a_config_has_no_field_that_its_kernel_does_not_read():
 COMPILED = ("copy", "softmax", "layernorm", "chain-fused")
 
 
-@pytest.fixture(scope="module", params=["sm_90", "gfx942"])
-def made(request):
-    """Menus of one target compiled, each kernel on the forms that ask most of it."""
-    found = {}
-    for name in COMPILED:
-        kernel = registry.kernel(name)
-        found[name] = compiled(kernel, request.param, _asking(kernel), most=1)
-    return request.param, found
+@pytest.fixture(scope="module")
+def binaries():
+    """The first of the menus, each kernel on the forms that ask most of it."""
+    kernels = [registry.kernel(name) for name in COMPILED]
+    return compiled(
+        (kernel, name, problem, 1)
+        for name in ("sm_90", "gfx942")
+        for kernel in kernels
+        for problem in _asking(kernel)
+    )
+
+
+@pytest.fixture(params=["sm_90", "gfx942"])
+def made(request, binaries):
+    """The binaries of one target by kernel."""
+    return request.param, {name: binaries[request.param, name] for name in COMPILED}
 
 
 def _asking(kernel):
@@ -177,8 +185,8 @@ NARROW = {"layernorm": 4, "chain-fused": 1}
 
 def test_rows_are_read_and_written_16_bytes_at_a_time(made):
     name, found = made
-    for kernel in ("copy", "softmax", "layernorm", "chain-fused"):
-        for item in found[kernel]:
+    for kernel, items in found.items():
+        for item in items:
             (launch,) = item.launches
             found_accesses = global_accesses(launch.program)
             narrow = [opcode for opcode in found_accesses if not is_wide(opcode)]

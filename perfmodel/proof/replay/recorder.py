@@ -145,11 +145,10 @@ def recording(recorder: Recorder) -> Iterator[Recorder]:
     require_interpreter()
     from triton.runtime import interpreter
 
-    builder = interpreter.InterpreterBuilder
-    hooks = _hooks(builder, recorder)
-    originals = {name: getattr(builder, name) for name in hooks}
-    for name, hook in hooks.items():
-        setattr(builder, name, hook)
+    hooks = _hooks(interpreter.InterpreterBuilder, interpreter.InterpretedFunction, recorder)
+    originals = {place: getattr(*place) for place in hooks}
+    for place, hook in hooks.items():
+        setattr(*place, hook)
     try:
         yield recorder
     except interpreter.InterpreterError as error:
@@ -158,16 +157,24 @@ def recording(recorder: Recorder) -> Iterator[Recorder]:
             cause = cause.__cause__
         raise cause or KernelError(f"the interpreter stopped: {error}") from error
     finally:
-        for name, original in originals.items():
-            setattr(builder, name, original)
+        for place, original in originals.items():
+            setattr(*place, original)
 
 
-def _hooks(builder: Any, recorder: Recorder) -> dict[str, Callable[..., Any]]:
-    """Replacements for the interpreter's methods; those for descriptors and block pointers call
-    these."""
+def _hooks(
+    builder: Any, function: Any, recorder: Recorder
+) -> dict[tuple[Any, str], Callable[..., Any]]:
+    """Replacements for the interpreter's methods, by class and name; those for descriptors and
+    block pointers call these.
+
+    At every call of a function by a kernel Triton looks through its whole language for what to
+    replace on behalf of the function's module. That holds until the launch ends, so here it is
+    done once a launch.
+    """
     load, store = builder.create_masked_load, builder.create_masked_store
     rmw, cas = builder.create_atomic_rmw, builder.create_atomic_cas
     place, extent = builder.set_grid_idx, builder.set_grid_dim
+    prepared_call, prepared = function.__call__, set[str]()
     count = 0
 
     def masked_load(self: Any, ptrs: Any, mask: Any, *rest: Any, **opts: Any) -> Any:
@@ -189,6 +196,7 @@ def _hooks(builder: Any, recorder: Recorder) -> dict[str, Callable[..., Any]]:
     def set_grid_dim(self: Any, *sizes: int) -> None:
         nonlocal count
         count = 0
+        prepared.clear()
         extent(self, *sizes)
 
     def set_grid_idx(self: Any, *_: int) -> None:
@@ -198,13 +206,20 @@ def _hooks(builder: Any, recorder: Recorder) -> dict[str, Callable[..., Any]]:
         place(self, count % x, count // x % y, count // (x * y))
         count += 1
 
+    def call(self: Any, *rest: Any, **opts: Any) -> Any:
+        if self.fn.__module__ in prepared:
+            return self.rewrite()(*rest, **opts)
+        prepared.add(self.fn.__module__)
+        return prepared_call(self, *rest, **opts)
+
     return {
-        "create_masked_load": masked_load,
-        "create_masked_store": masked_store,
-        "create_atomic_rmw": atomic_rmw,
-        "create_atomic_cas": atomic_cas,
-        "set_grid_dim": set_grid_dim,
-        "set_grid_idx": set_grid_idx,
+        (builder, "create_masked_load"): masked_load,
+        (builder, "create_masked_store"): masked_store,
+        (builder, "create_atomic_rmw"): atomic_rmw,
+        (builder, "create_atomic_cas"): atomic_cas,
+        (builder, "set_grid_dim"): set_grid_dim,
+        (builder, "set_grid_idx"): set_grid_idx,
+        (function, "__call__"): call,
     }
 
 
