@@ -134,11 +134,11 @@ def test_a_search_of_plans_names_the_best_first(output):
 
 
 @pytest.mark.parametrize("by", ["operator", "kernel"])
-def test_lines_of_a_plan_add_up_to_its_step(said, by):
+def test_lines_of_a_plan_add_up_to_its_step(output, by):
     plan = ("llama-3-8b", "-d", "h100", "--gpus", "16", "--tensor", "4", "--pipeline", "2",
             "--zero", "1", "--global-batch", "32")  # fmt: skip
-    *lines, total = table(said("train", *plan, "--by", by, "-f", "csv"))
-    (step,) = json.loads(said("train", *plan, "-f", "json"))["steps"]
+    *lines, total = table(output("train", *plan, "--by", by, "-f", "csv"))
+    (step,) = json.loads(output("train", *plan, "-f", "json"))["steps"]
     assert len(lines) > 8
     assert float(total["share"]) == pytest.approx(1.0)
     assert sum(float(line["share"]) for line in lines) == pytest.approx(1.0)
