@@ -93,11 +93,15 @@ def test_a_published_step_is_its_own_nearest(index):
     assert (near.source, near.measured[row["metric"]]) == (row["source"], float(row["value"]))
 
 
-@pytest.mark.parametrize("kept", [publishedruns, publishedsteps])
-def test_published_runs_are_predicted(kept):
-    """The medians over all rows are 0.103 and 0.058; a model of one answer is off by more."""
+@pytest.mark.parametrize(("kept", "stride"), [(publishedruns, 1), (publishedsteps, 4)])
+def test_published_runs_are_predicted(kept, stride):
+    """The medians over all rows are 0.103 and 0.058; a model of one answer is off by more.
+
+    Every fourth step here: one takes a fifth of a second.
+    """
     rows = kept.table()
-    errors = [math.log(kept._predicted(i) / float(row["value"])) for i, row in enumerate(rows)]
+    errors = [math.log(kept._predicted(i) / float(rows[i]["value"]))
+              for i in range(0, len(rows), stride)]  # fmt: skip
     assert np.median(np.abs(errors)) < 0.13
     assert all(row["url"].startswith("https://") and row["source"] for row in rows)
 

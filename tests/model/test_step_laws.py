@@ -61,7 +61,7 @@ RATES = ("hbm_bandwidth", "l2_bandwidth", "matrix", "vector", "special", "clock"
          "shared_bandwidth", "power")  # fmt: skip
 
 
-@examples(0.6)
+@examples(0.4)
 @given(networks(), plans(), devices, st.sampled_from(RATES), st.sampled_from([1.25, 2.0]))
 def test_a_step_gets_no_longer_with_any_rate(network, plan, slug, rate, factor):
     device = load(slug)
@@ -72,7 +72,7 @@ def test_a_step_gets_no_longer_with_any_rate(network, plan, slug, rate, factor):
     assert better.seconds <= first.seconds * (1 + ROUNDING)
 
 
-@examples(0.6)
+@examples(0.4)
 @given(networks(), plans(), devices)
 def test_a_step_is_no_shorter_than_its_operations_and_its_bytes(network, plan, slug):
     device = load(slug)
@@ -92,7 +92,7 @@ def test_a_step_is_no_shorter_than_its_operations_and_its_bytes(network, plan, s
     assert found.seconds >= sum(n * each.seconds / each.repeat for n, each in kernels)
 
 
-@examples(0.6)
+@examples(0.4)
 @given(networks(), plans(), devices)
 def test_a_step_is_its_classes_and_lies_in_its_range(network, plan, slug):
     found = predicted(network, plan, load(slug))
