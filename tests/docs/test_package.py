@@ -24,7 +24,7 @@ SHIPPED = (
     ".py", ".yaml", ".json", ".csv", ".c", ".mplstyle", ".html", ".css", ".js", ".md",
     ".typed",
 )  # fmt: skip
-LARGEST = 2_400_000  # bytes, of which 260 kB are the record of measured corrections
+LARGEST = 2_500_000  # bytes, of which 260 kB are the record of measured corrections
 
 
 def hook(name, source, into):
