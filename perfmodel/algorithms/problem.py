@@ -184,7 +184,10 @@ def adjoining(index: np.ndarray) -> slice | np.ndarray:
 
 
 def pick(problem: Problem, index: slice | np.ndarray) -> Problem:
-    """The problems at `index`."""
+    """The problems at `index`; of all of them the same object, with what a search counted of it."""
+    n = length(problem)
+    if isinstance(index, slice) and index.indices(n) == (0, n, 1):
+        return problem
     return problem.arranged(**{name: value[index] for name, value in arrays(problem).items()})
 
 
